@@ -53,7 +53,7 @@ func (p *Posterior) Foresee(i, ahead int, ws *Workspace) {
 }
 
 // Prepare answers inputs as PredictNextTo would answer each alone, to the last bit, at the
-// places in the order of the labels that Foresee told before, for each of them. Load's
+// places in the order of the labels that Foresee took before, for each of them. Load's
 // products of matrices round in another way.
 //
 //	x   n×D raw features that CheckInput accepts

@@ -51,7 +51,7 @@ func (ev *Event) inOrder(k int) int {
 	return k
 }
 
-// Expect tells the learner which records come next. It then prepares the predictions of
+// Expect gives the learner the records that come next. It then prepares the predictions of
 // the samples that belong to the minibatch which is filling, in one go, and on several
 // cores where it has them. No result depends on it, and the records need not come.
 func (l *Learner) Expect(records []Record) {

@@ -6,7 +6,7 @@ import (
 	"edge/model"
 )
 
-// Lag tells how far ahead of the latest label a sample is whose label comes late. The
+// Lag estimates how far ahead of the latest label a sample is whose label comes late. The
 // labels come in the order of the samples. The zero value knows no label yet.
 type Lag struct {
 	place  uint64  // of the latest late label, among all labels

@@ -163,7 +163,7 @@ func (l *Learner) build(start *fleet.Common) error {
 	return nil
 }
 
-// describeBuild says for people from what the latest build was made, and how its
+// describeBuild describes for people the samples of the latest build, and how its
 // features are scaled.
 func (l *Learner) describeBuild() string {
 	scaling := "features by mean and standard deviation"

@@ -219,7 +219,7 @@ func (m *modelState) byIDs(ids []string, t *labelTarget) (found []*pendingSample
 	return found, result
 }
 
-// answer publishes what a label of several samples did, once it is durable.
+// answer publishes the result of a label of several samples, once it is durable.
 func (c *committer) answer(m *modelState, l *example, r selectionResult, err error) {
 	v := ResponsePayload{Status: "ok", Data: map[string]any{"model": m.Name, "labelled": r.labelled, "already": r.already, "expired": r.expired}}
 	if r.ignored > 0 {

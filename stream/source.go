@@ -60,7 +60,7 @@ func (s *source) match(topic string) topicMatch {
 // deviceName returns the name of the device that captured levels distinguish.
 func deviceName(levels []string) string { return strings.Join(levels, "/") }
 
-// naming says which devices of a stream the topic of a label means.
+// naming is the relation of a label's topic to the devices of a stream.
 type naming int
 
 const (

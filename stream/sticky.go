@@ -10,7 +10,7 @@ import (
 	"edge/stream/signal"
 )
 
-// teaching thins what is learnt of samples whose label is a state.
+// teaching thins the samples whose label is a state.
 type teaching struct {
 	every  int64            // ns; 0: all are learnt
 	latest map[string]int64 // time of the latest sample that was learnt, by device

@@ -187,7 +187,7 @@ func (e *labEvaluation) run(ctx context.Context, files []string, out, errOut io.
 	if len(e.Queries.Strategies) > 0 {
 		table, draw = report.PrintAsked, plotAsked
 	}
-	if !e.asJSON && len(reports) > 0 { // also what was evaluated before an error
+	if !e.asJSON && len(reports) > 0 { // also of the files before one with an error
 		failed = errors.Join(failed, table(out, reports))
 	}
 	if failed != nil {

@@ -79,7 +79,7 @@ func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report
 		}
 		return failed
 	}
-	var written, shown error // also of what was evaluated before an error
+	var written, shown error // also of the files before one with an error
 	if page != nil {
 		written = page.Finish(evalPage(cmd, files, reports).Write(page))
 	}

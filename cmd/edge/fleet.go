@@ -292,7 +292,7 @@ func (f *fleetFlags) load(args []string) (*config.Config, string, error) {
 	return cfg, args[0], nil
 }
 
-// checkMember returns an error for what is no name of a member.
+// checkMember returns an error for a text that is no name of a member.
 func checkMember(name string) error {
 	switch {
 	case !topic.IsName(name):

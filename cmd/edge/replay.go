@@ -106,7 +106,7 @@ func newReplayCommand() *cobra.Command {
 	return cmd
 }
 
-// addPace adds the flags that say how fast rows are published.
+// addPace adds the flags of the pace of the rows.
 func addPace(f *pflag.FlagSet, p *replay.Player) {
 	f.Float64Var(&p.Rate, "rate", 0, "`N` rows a second (0: as fast as the daemon follows)")
 	f.Float64Var(&p.Speed, "speed", 0, "publish rows of signals `X` times as fast as their times say (0: as --rate says)")

@@ -339,7 +339,7 @@ func (d *File) at(field int, problem string) error {
 	return fmt.Errorf("%s:%d:%d: %s", d.path, line, column, problem)
 }
 
-// notUTF8 is said of names and labels that a configuration and MQTT would change.
+// notUTF8 describes names and labels that a configuration and MQTT would change.
 const notUTF8 = "which is not UTF-8: convert the file, if it is from Windows by iconv -f WINDOWS-1252 -t UTF-8"
 
 // checkLabel returns an error for a label that is not UTF-8, or too long for a model.

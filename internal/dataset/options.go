@@ -73,8 +73,8 @@ func (d *Options) Warn(w io.Writer, path, doubt string) {
 	fmt.Fprintf(w, "%s: %s\n", path, doubt)
 }
 
-// Doubt says what a user should check: that the first line is taken for a sample although
-// no flag says so, and that columns are taken for a model's features by their order; ""
+// Doubt describes two guesses that a user should check: that the first line is a sample,
+// although no flag has it, and that columns are taken for a model's features by their order; ""
 // otherwise. It knows of the rows that Next has read.
 func (d *File) Doubt() string {
 	ordered := false

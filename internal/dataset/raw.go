@@ -27,7 +27,7 @@ var (
 	deviceColumn = "device"
 )
 
-// Tally says what became of the rows of a raw file.
+// Tally counts the rows of a raw file, by their use.
 type Tally struct {
 	Rows, Devices, Samples     uint64
 	Late, Gaps, Thin, Mixed    uint64

@@ -18,7 +18,7 @@ import (
 	"edge/stream/signal"
 )
 
-// Origin says where a sample comes from. That of a file of samples has a device alone, and
+// Origin is the source of a sample. That of a file of samples has a device alone, and
 // only if the format names its column.
 type Origin struct {
 	ID     string // as in a daemon
@@ -108,7 +108,7 @@ func (d *File) Raw() bool { return d.raw != nil }
 // Origin returns where the sample comes from that Next returned last.
 func (d *File) Origin() Origin { return d.origin }
 
-// Tally says what became of the rows of a raw file so far.
+// Tally counts the rows of a raw file so far, by their use.
 func (d *File) Tally() Tally {
 	r := d.raw
 	if r == nil {

@@ -34,7 +34,7 @@ const maxClasses = model.MaxClasses
 func readTwice(path string) error {
 	info, err := os.Stat(path)
 	if err != nil && path != "-" || err == nil && (info.Mode().IsRegular() || info.IsDir()) {
-		return nil // what is missing fails when it is opened
+		return nil // a missing file fails when it is opened
 	}
 	if path == "-" {
 		path = "standard input"

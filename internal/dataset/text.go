@@ -52,7 +52,7 @@ func openText(r io.Reader, path string) (text *bufio.Reader, start string, err e
 	return buf, string(head), nil
 }
 
-// packing says how a file is packed other than by gzip, and how to unpack it; "" for text.
+// packing describes how a file is packed other than by gzip, and how to unpack it; "" for text.
 func packing(begin string) string {
 	by, program := "", ""
 	switch {
@@ -70,7 +70,7 @@ func packing(begin string) string {
 	return fmt.Sprintf("packed by %s: unpack it, %s -dc FILE >FILE.csv", by, program)
 }
 
-// noTable says what a text is that is no table of cells, and what to do; "" for others.
+// noTable describes a text that is no table of cells, and the remedy; "" for a table.
 func noTable(head string) string {
 	line, _, _ := strings.Cut(head, "\n")
 	if strings.Contains(line, "\x00") {

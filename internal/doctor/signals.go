@@ -69,7 +69,7 @@ func rowsOrTime(s signal.Span) string {
 	return s.String()
 }
 
-// SignalDoubts returns what is likely not meant in streams with signals.
+// SignalDoubts returns the settings of streams with signals that are likely not meant.
 func SignalDoubts(c *config.Config) (doubts []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
 		s := c.Streams[name]

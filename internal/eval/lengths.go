@@ -21,7 +21,7 @@ import (
 	"edge/stream/signal"
 )
 
-// LengthScore is what a model learns of the windows of one length.
+// LengthScore is the result of learning windows of one length.
 type LengthScore struct {
 	Length, Hop signal.Span
 	Windows     int

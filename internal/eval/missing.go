@@ -106,7 +106,7 @@ func loadTable(path string, data *dataset.Options, features []string, how string
 // noRows returns the error for a file of which on_missing leaves no row to judge or to learn.
 func noRows(path, how string) error { return fmt.Errorf("%s: every row lacks %s", path, lack(how)) }
 
-// lack says what rows lack that are left out; under reject also how more of them count.
+// lack describes the cells that rows lack which are left out; under reject also how more of them count.
 func lack(how string) string {
 	if how == codec.OnMissingReject {
 		return "a label or a feature; on_missing is reject: --on-missing marginalise takes those with a label and some features"

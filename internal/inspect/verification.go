@@ -28,7 +28,7 @@ type VerifiedModel struct {
 	JournalFirst uint64             `json:"journal_first"`
 	JournalLast  uint64             `json:"journal_last"`
 	Pending      uint64             `json:"pending"`
-	StateLost    bool               `json:"state_lost"` // no checkpoint is left of what it had learnt
+	StateLost    bool               `json:"state_lost"` // no checkpoint is left
 	SamplesLost  uint64             `json:"samples_lost"`
 	PendingLost  uint64             `json:"pending_lost"`
 	Notes        []string           `json:"notes"` // descriptions of the damage

@@ -53,7 +53,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	}{plain: (*plain)(&r)})
 }
 
-// Split says which rows of a data set a report is about.
+// Split has the rows of a data set that a report is about.
 type Split struct {
 	Seed   uint64 // of the shuffle; without a shuffle, of the model
 	Held   string // device or recordings that judged, in splits by them

@@ -2,7 +2,7 @@ package fleet
 
 import "slices"
 
-// dealer says which node a row goes to: in turn, or in turn among those that have the
+// dealer chooses the node of a row: in turn, or in turn among those that have the
 // class.
 type dealer struct {
 	classes []string

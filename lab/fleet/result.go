@@ -66,7 +66,7 @@ func (s *Scores) judge(nodes []*node, test []dataset.Row) error {
 	return nil
 }
 
-// answer scores what a posterior says about rows as the node's device measures them.
+// answer scores the predictions of a posterior for rows as the node's device measures them.
 func (n *node) answer(p *model.Posterior, rows []dataset.Row) (sum tally, err error) {
 	for i := range rows {
 		if n.probs, _, err = p.PredictTo(n.probs, n.device.measure(rows[i].X), &n.ws); err != nil {

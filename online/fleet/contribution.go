@@ -61,7 +61,7 @@ func (v Version) Newer(o Version) bool {
 	return v.Epoch > o.Epoch || v.Epoch == o.Epoch && v.Sequence > o.Sequence
 }
 
-// Header says of whom and of what a contribution is.
+// Header identifies a contribution.
 type Header struct {
 	Member   string // name
 	Instance uint64 // of its process

@@ -7,7 +7,7 @@ import (
 	"edge/model"
 )
 
-// Units say which values of a feature are the same on two devices.
+// Units are the rule by which values of a feature are the same on two devices.
 type Units uint8
 
 const (

@@ -216,7 +216,7 @@ const (
 	switchOff  Switch = "false"
 )
 
-// or returns what the switch says, and byDefault for auto.
+// or returns the value of the switch, byDefault for auto.
 func (w Switch) or(byDefault bool) bool { return w == switchOn || w != switchOff && byDefault }
 
 // MarshalText returns the text of the configuration.

@@ -117,7 +117,7 @@ func (m *Member) mergedBasis(now time.Time, sum *core.Merge) {
 	}
 }
 
-// explainUnfit says why a common basis is not adopted.
+// explainUnfit returns the reason why a common basis is not adopted.
 func explainUnfit(reason core.Reason, c *core.Common) string {
 	what := "the common basis"
 	if c != nil {

@@ -102,7 +102,7 @@ func (m *Member) Merged(now time.Time, sum *core.Merge) {
 	}
 }
 
-// explain says why a merge left a member out.
+// explain returns the reason why a merge left a member out.
 func explain(v core.Member) error {
 	switch v.Refused {
 	case core.Distrusted:

@@ -61,7 +61,7 @@ type Own struct {
 	Parts    int    `json:"parts"`             // of it; 0: one message
 	Kept     bool   `json:"kept"`              // it came back from the broker, and was not removed
 	Cleared  bool   `json:"cleared,omitempty"` // it was removed from the broker; the next one follows
-	// Stopped says why nothing is published any more; "": it is.
+	// Stopped is the reason why nothing is published any more; "": it is.
 	Stopped string   `json:"stopped,omitempty"`
 	Age     *float64 `json:"age_s"` // of it; null: none
 }

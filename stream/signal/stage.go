@@ -208,7 +208,7 @@ func (s *Stage) Clock(now int64) []Sample {
 func (s *Stage) Due() int64 { return s.due }
 
 // SetState tells the stage that the state of a device, or with "" of all devices, is a
-// label from now on. kept says that the broker has it from an earlier time: if it is known
+// label from now on. kept: the broker has it from an earlier time; if it is known
 // already, its age goes on. SetState returns the samples that end before.
 func (s *Stage) SetState(device, label string, now int64, kept bool) []Sample {
 	s.reset()

@@ -47,7 +47,7 @@ func CreateOutput(flag, path string, inputs ...string) (*Output, error) {
 }
 
 // Finish gives the file its name if err, that of the command, is nil, and else removes
-// what was written. It returns err or its own error.
+// it. It returns err or its own error.
 func (o *Output) Finish(err error) error {
 	if err == nil && o.path != "" {
 		err = o.rename()
