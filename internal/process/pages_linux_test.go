@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,6 +56,33 @@ func TestUnmapPages(t *testing.T) {
 	}
 	if written[0] != 8 {
 		t.Error("a written page is lost")
+	}
+}
+
+// Mappings that were written, that can be written, or that an emulator lists by its own
+// addresses are left out.
+func TestUnwritten(t *testing.T) {
+	const (
+		text    = "00010000-00881000 r-xp 00000000 fe:00 17       /usr/bin/edge\n"
+		data    = "00f90000-00fed000 rw-p 00f80000 fe:00 17       /usr/bin/edge\n"
+		other   = "7f0000000000-7f0000001000 r--p 00000000 fe:00 18 /usr/lib/libc.so\n"
+		maps    = text + data + other
+		clean   = "Rss: 8 kB\nAnonymous:             0 kB\n"
+		written = "Rss: 8 kB\nAnonymous:             4 kB\n"
+	)
+	moved := strings.Replace(strings.Replace(text, "00010000-00881000", "00011000-00882000", 1), "r-xp", "r--p", 1)
+	for _, tc := range []struct {
+		smaps string
+		want  []mapping
+	}{
+		{text + clean + data + clean + other + clean, []mapping{{0x10000, 0x881000}}},
+		{text + written + data + clean + other + clean, nil},
+		{moved + clean + other + clean, nil},
+		{"", nil},
+	} {
+		if got := unwritten("/usr/bin/edge", maps, strings.NewReader(tc.smaps)); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %x, want %x", tc.smaps, got, tc.want)
+		}
 	}
 }
 
