@@ -32,7 +32,7 @@ func (l *Learner) correct(ev *Event, out *Outcome) {
 		}
 	}
 	if len(samples) > 0 {
-		delete(l.classes.imported, l.classes.names[is])
+		l.own(is, out)
 	}
 	for i := range samples {
 		l.batch.add(samples[i].X, is, l.weightOf(&samples[i], is))

@@ -170,7 +170,7 @@ type Outcome struct {
 	Closed     bool     // the minibatch was closed, by count or by a Boundary
 	Stepped    bool     // and learnt: Posterior is new
 	Built      bool     // the model was (re)built from the warm-up buffer
-	ClassAdded string   // a new class
+	ClassAdded string   // a new class, or the first own label of one that a merge has brought
 	Imported   []string // new classes that a merge brought
 	Dropped    []string // classes that a merge had brought, and that left with the members or made room
 	Change     string   // for an event that is not a sample: the kind of its Notice; "" for none
@@ -249,7 +249,7 @@ func (l *Learner) checkSample(ev *Event) error {
 // example judges a sample of class k, adds it to the minibatch and extends the order
 // of the labels by it.
 func (l *Learner) example(ev *Event, k int, out *Outcome) {
-	delete(l.classes.imported, l.classes.names[k])
+	l.own(k, out)
 	novelty, weighs, after := l.answer(ev, k)
 	if ev.Probs == nil {
 		l.assess(ev, l.probs, novelty, nil, k, out)
@@ -276,6 +276,17 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	}
 	if l.batch.len() >= l.cfg.Batch.MaxSize {
 		l.closeMinibatch(out)
+	}
+}
+
+// own notes that class k has an own label.
+func (l *Learner) own(k int, out *Outcome) {
+	if l.imported(k) {
+		delete(l.classes.imported, l.classes.names[k])
+		out.ClassAdded = l.classes.names[k]
+		if l.view.Fleet != nil {
+			l.view.Fleet.Imported = l.importedNames()
+		}
 	}
 }
 

@@ -1,8 +1,10 @@
 package stream
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"edge/online"
@@ -53,9 +55,9 @@ func (c *classes) refusal(label string) codec.Reason {
 // full reports whether there is no room for another class. The caller holds mu.
 func (c *classes) full() bool { return c.n-len(c.imported) >= c.max }
 
-// labelled notes a label that was accepted. One that is not known is a class if it is
-// confirmed.
-func (c *classes) labelled(name string, confirmed bool) {
+// labelled notes a label that was accepted, and that the learner makes a class at once if it
+// is none.
+func (c *classes) labelled(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	class, known := c.known[name]
@@ -63,7 +65,7 @@ func (c *classes) labelled(name string, confirmed bool) {
 	case c.imported[class]:
 		c.change()
 		delete(c.imported, class)
-	case !known && confirmed:
+	case !known:
 		c.put(name)
 	}
 }
@@ -86,9 +88,13 @@ func (c *classes) imports(names ...string) {
 func (c *classes) dropped(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.imported[name] {
-		return
+	if c.imported[name] {
+		c.drop(name)
 	}
+}
+
+// drop removes an imported class. The caller holds mu.
+func (c *classes) drop(name string) {
 	c.change()
 	c.n--
 	delete(c.imported, name)
@@ -137,6 +143,28 @@ func (c *classes) addLearnt(names []string, former map[string]string) {
 		if now, known := c.known[class]; known && c.isNew(name) {
 			c.change()
 			c.known[name] = now
+		}
+	}
+}
+
+// keepImported brings the imported classes up to date with the learner, which says nothing of
+// the records of an earlier run: it drops those of which the learner knows no name, and the
+// others stay imported if they are among these.
+func (c *classes) keepImported(imported, names []string, former map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept, still := map[string]bool{}, map[string]bool{}
+	for name, class := range c.known {
+		now := cmp.Or(former[name], name)
+		kept[class] = kept[class] || slices.Contains(names, now)
+		still[class] = still[class] || slices.Contains(imported, now)
+	}
+	for name := range c.imported {
+		if !kept[name] {
+			c.drop(name)
+		} else if !still[name] {
+			c.change()
+			delete(c.imported, name)
 		}
 	}
 }
@@ -223,12 +251,15 @@ func (m *modelState) foresee(events []online.Event) {
 	for i := range events {
 		switch ev := &events[i]; ev.Kind {
 		case online.Observe, online.Correct:
-			m.classes.labelled(ev.Label, m.Classes.Needed(m.classes.count()) <= 1)
+			m.labelled(ev.Label)
 		case online.ClassAdd:
 			_ = m.classes.declare(ev.Label) // the request was checked
 		case online.ClassRemove:
 			_ = m.classes.remove(ev.Label)
 		case online.ClassRename:
+			if !m.classes.same(ev.Label, ev.Name) {
+				m.classes.dropped(ev.Name) // it was no class then
+			}
 			_ = m.classes.rename(ev.Label, ev.Name)
 		case online.Merge:
 			m.classes.imports(ev.Label)
@@ -241,21 +272,26 @@ func (m *modelState) foresee(events []online.Event) {
 	m.classes.commit()
 }
 
+// labelled notes a label that was accepted. Where several samples confirm a class the learner
+// decides, and says so.
+func (m *modelState) labelled(label string) {
+	if m.Classes.Needed(m.classes.count()) <= 1 {
+		m.classes.labelled(label)
+	}
+}
+
 // declare adds a class by request.
 func (c *classes) declare(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.imported[name]: // it stays, also without the fleet
-		c.change()
-		delete(c.imported, name)
-		return nil
-	case c.known[name] == name:
+	case c.known[name] == name && !c.imported[name]:
 		return fmt.Errorf("class %.80q is there already", name)
 	case c.full():
 		return fmt.Errorf("class %.80q would be one more than classes.max = %d", name, c.max)
 	}
 	c.put(name)
+	delete(c.imported, name) // it stays, also without the fleet
 	return nil
 }
 

@@ -228,10 +228,13 @@ func (m *modelState) knowClasses() {
 // was removed.
 func (m *modelState) addLearnt() {
 	p := m.Model.Posterior()
+	var imported []string
 	if p.Fleet != nil {
-		m.classes.imports(p.Fleet.Imported...)
+		imported = p.Fleet.Imported
 	}
+	m.classes.imports(imported...)
 	m.classes.addLearnt(p.Classes(), p.Aliases)
+	m.classes.keepImported(imported, p.Classes(), p.Aliases)
 	if p.Epoch == 0 { // no class was removed
 		m.classes.addLearnt(m.Classes.Names, nil)
 	}

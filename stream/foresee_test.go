@@ -39,15 +39,16 @@ func TestClassesOfTheJournal(t *testing.T) {
 		records []online.Record
 		want    []string
 	}{
-		"labels":                  {labels("b", "c", "b"), []string{"a", "b", "c"}},
-		"added, removed":          {slices.Concat(labels("b"), request(online.ClassAdd, "z", ""), request(online.ClassRemove, "b", "")), []string{"a", "z"}},
-		"labelled again":          {slices.Concat(labels("b"), request(online.ClassRemove, "b", ""), labels("b")), []string{"a", "b"}},
-		"removed by another name": {slices.Concat(labels("b"), request(online.ClassRename, "b", "c"), request(online.ClassRename, "b", "d"), request(online.ClassRemove, "c", "")), []string{"a"}},
-		"renamed":                 {slices.Concat(labels("b"), request(online.ClassRename, "b", "c"), labels("b")), []string{"a", "c"}},
-		"reset":                   {slices.Concat(labels("b"), request(online.Reset, "", ""), labels("c")), []string{"a", "c"}},
-		"rolled back":             {slices.Concat(labels("b"), []online.Record{{Event: online.Event{Kind: online.Replace, State: state}}}, labels("c", "r")), []string{"a", "c", "s"}},
-		"merged":                  {slices.Concat(labels("b"), []online.Record{{Event: merged}}, request(online.ClassRename, "f", "g")), []string{"a", "b", "g"}},
-		"left a fleet":            {slices.Concat(labels("b"), []online.Record{{Event: refused}}), []string{"a", "b"}},
+		"labels":                   {labels("b", "c", "b"), []string{"a", "b", "c"}},
+		"added, removed":           {slices.Concat(labels("b"), request(online.ClassAdd, "z", ""), request(online.ClassRemove, "b", "")), []string{"a", "z"}},
+		"labelled again":           {slices.Concat(labels("b"), request(online.ClassRemove, "b", ""), labels("b")), []string{"a", "b"}},
+		"removed by another name":  {slices.Concat(labels("b"), request(online.ClassRename, "b", "c"), request(online.ClassRename, "b", "d"), request(online.ClassRemove, "c", "")), []string{"a"}},
+		"renamed":                  {slices.Concat(labels("b"), request(online.ClassRename, "b", "c"), labels("b")), []string{"a", "c"}},
+		"reset":                    {slices.Concat(labels("b"), request(online.Reset, "", ""), labels("c")), []string{"a", "c"}},
+		"rolled back":              {slices.Concat(labels("b"), []online.Record{{Event: online.Event{Kind: online.Replace, State: state}}}, labels("c", "r")), []string{"a", "c", "s"}},
+		"merged":                   {slices.Concat(labels("b"), []online.Record{{Event: merged}}, request(online.ClassRename, "f", "g")), []string{"a", "b", "g"}},
+		"renamed to one that left": {slices.Concat(labels("b"), []online.Record{{Event: merged}, {Event: refused}}, request(online.ClassRename, "b", "f")), []string{"a", "f"}},
+		"left a fleet":             {slices.Concat(labels("b"), []online.Record{{Event: refused}}), []string{"a", "b"}},
 	} {
 		m := &modelState{ModelConfig: ModelConfig{Model: newFakeModel(1), Classes: cfg.Classes}, classes: newClasses(true, 20)}
 		m.knowClasses()

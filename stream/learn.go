@@ -228,7 +228,7 @@ func (c *committer) acceptLabel(it *item, l *example, m *modelState) bool {
 	var err *codec.Refusal
 	switch reason := m.classes.refusal(l.label); reason {
 	case "":
-		m.classes.labelled(l.label, m.Classes.Needed(m.classes.count()) <= 1) // otherwise the learner decides when it becomes a class
+		m.labelled(l.label)
 		return true
 	case codec.UnknownClass:
 		err = codec.Refuse(reason, "label %.80q is not one of the model's classes, which are closed", l.label)

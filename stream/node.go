@@ -267,7 +267,7 @@ func (n *Node) Notify(notice online.Notice) {
 			if notice.Imported {
 				m.classes.imports(notice.Detail)
 			} else if m.Classes.Confirm > 1 { // otherwise the committer knew the class before, and may have removed it since
-				m.classes.add(notice.Detail)
+				m.classes.labelled(notice.Detail)
 			}
 		case online.NoticeClassRemoved:
 			if notice.Imported {
