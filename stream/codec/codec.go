@@ -259,6 +259,9 @@ func (d *Decoder) open(payload []byte) ([]byte, *Refusal) {
 		return nil, err
 	}
 	_, raw := d.codec.(rawCodec)
+	if kind := packed(payload); kind != "" && !raw {
+		return nil, Refuse(Malformed, "compressed by %s: a stream with compression: %s, or auto, reads it", kind, kind)
+	}
 	if !raw {
 		payload = bytes.TrimPrefix(payload, []byte("\ufeff")) // a byte order mark, as in files
 	}

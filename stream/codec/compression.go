@@ -26,6 +26,17 @@ var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
+// packed returns the compression of a payload, "" where it is none of these.
+func packed(payload []byte) string {
+	switch {
+	case bytes.HasPrefix(payload, gzipMagic):
+		return compressionGzip
+	case bytes.HasPrefix(payload, zstdMagic):
+		return compressionZstd
+	}
+	return ""
+}
+
 // unpacker decompresses payloads. The zero value returns them unchanged.
 type unpacker struct {
 	gzip, zstd bool // permitted compressions

@@ -84,7 +84,7 @@ func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
 // line adds the reading of a line.
 func (c csvCodec) line(readings []Reading, line []string) ([]Reading, *Refusal) {
 	if len(line) != len(c.columns) {
-		return nil, Refuse(WrongDimension, "%d cells, want %d", len(line), len(c.columns))
+		return nil, Refuse(WrongDimension, "%d cells, want %d, with commas between them", len(line), len(c.columns))
 	}
 	row := c.newCells()
 	for i, cell := range line {

@@ -34,7 +34,7 @@ func ExampleNewDecoder() {
 	// id "p7-000123", features [0.82 3.9 118.5], label "worn"
 	// id "", features [0.82 3.9 118.5], label ""
 	// wrong_dimension: 2 numbers, want 3
-	// not_a_number: NaN and Infinity are not JSON
+	// not_a_number: NaN and Infinity are not JSON: want null
 }
 
 func ExampleNewLabelDecoder() {

@@ -27,18 +27,27 @@ func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if key := repeatedKey(root); key != "" {
 		return nil, Refuse(Repeated, "key %.40q occurs twice", key)
 	}
+	if !root.IsObject() && !root.IsArray() && len(c.names) > 0 {
+		return nil, Refuse(Malformed, "want an object or an array, not %s; format: value reads a text that is one value", kind(root))
+	}
 	if c.signals != nil {
 		return c.rows(root)
 	}
-	entries := root.Get("batch")
-	if !root.IsObject() || !entries.Exists() || c.reads("batch") {
-		r, err := c.reading(root)
-		if err != nil {
-			return nil, err
-		}
-		return []Reading{r}, nil
+	if entries := root.Get("batch"); c.isBatch(root, entries) {
+		return c.batch(root, entries)
 	}
-	return c.batch(root, entries)
+	r, err := c.reading(root)
+	if err != nil {
+		return nil, err
+	}
+	return []Reading{r}, nil
+}
+
+// isBatch reports whether the member batch of a payload has its entries. Where other keys are
+// ignored, so is one that is no array, as the number of a batch that is produced.
+func (c jsonCodec) isBatch(root, entries gjson.Result) bool {
+	strict := c.signals == nil && c.paths == nil && len(c.names) > 0
+	return root.IsObject() && entries.Exists() && !c.reads("batch") && (strict || entries.IsArray())
 }
 
 // reads reports whether the key belongs to the configured shape of the payload.
@@ -335,7 +344,7 @@ func CheckJSON(payload []byte) *Refusal {
 	var (
 		depth, deepest  int
 		inText, escaped bool
-		notFinite       bool // NaN or Infinity, which some senders write
+		notFinite       bool // NaN, nan, Infinity or inf, which some senders write
 	)
 	for i, c := range payload {
 		switch {
@@ -350,21 +359,22 @@ func CheckJSON(payload []byte) *Refusal {
 			deepest = max(deepest, depth)
 		case c == '}' || c == ']':
 			depth--
-		case c == 'N' || c == 'I':
-			notFinite = notFinite || bytes.HasPrefix(payload[i:], []byte("NaN")) || bytes.HasPrefix(payload[i:], []byte("Infinity"))
+		case c|0x20 == 'n' || c|0x20 == 'i':
+			word := payload[i:min(i+3, len(payload))]
+			notFinite = notFinite || bytes.EqualFold(word, []byte("nan")) || bytes.EqualFold(word, []byte("inf"))
 		}
 	}
 	if deepest > maxDepth {
 		return Refuse(Malformed, "nested more than %d deep", maxDepth)
 	}
 	if !utf8.Valid(payload) {
-		return Refuse(Malformed, "not valid UTF-8")
+		return Refuse(Malformed, "not valid UTF-8, so not JSON: is it of another format?")
 	}
 	if gjson.ValidBytes(payload) {
 		return nil
 	}
 	if notFinite {
-		return Refuse(NotANumber, "NaN and Infinity are not JSON")
+		return Refuse(NotANumber, "NaN and Infinity are not JSON: want null")
 	}
 	err := json.Unmarshal(payload, new(json.RawMessage)) // for the error text
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {

@@ -27,7 +27,7 @@ func TestRefusedLines(t *testing.T) {
 		{formatCSV, "17,1,2,ok\n18,1,x,ok", "not_a_number: line 2: ", true},
 		{formatCSV, "17,1,2,ok\n18,1,2," + long, "bad_label: line 2: ", true},
 		{formatCSV, "17,1,2,\"o\nk\"\n", "bad_label: line 1: ", true},
-		{formatCSV, "17,1,2,ok\n\n18,1", "wrong_dimension: line 3: 2 cells, want 4", true},
+		{formatCSV, "17,1,2,ok\n\n18,1", "wrong_dimension: line 3: 2 cells, want 4, with commas between them", true},
 		{formatInflux, "m c=1\nm c=2\nm c=3\ncpu a=1 17", "missing_feature: line 4: ", false},
 		{formatInflux, "# none\n\ncpu a=1,b=2\n \ncpu a=1 17", "missing_feature: line 5: ", true},
 		{formatInflux, "cpu a=1,b=2\ncpu a=1,b=\"x\"", "not_a_number: line 2: ", true},

@@ -119,12 +119,10 @@ func (c jsonCodec) rows(root gjson.Result) ([]Reading, *Refusal) {
 	switch {
 	case root.IsArray():
 		err = w.array(root)
-	case root.IsObject() && entries.Exists() && !c.reads("batch"):
+	case c.isBatch(root, entries):
 		err = w.batch(root, entries)
-	case root.IsObject():
-		err = w.object(root)
 	default:
-		err = Refuse(Malformed, "want an object or an array, not %s", kind(root))
+		err = w.object(root)
 	}
 	if err == nil {
 		err = w.spread(w.list, w.rate)
@@ -186,9 +184,6 @@ func (s *schema) spread(list []Reading, rate float64) *Refusal {
 // batch decodes the entries of a batch. Time and label beside it are those of the entries
 // that have none.
 func (w *rows) batch(root, entries gjson.Result) *Refusal {
-	if !entries.IsArray() {
-		return Refuse(Malformed, "batch is not an array")
-	}
 	var common Reading
 	if err := w.identity(&common, root); err != nil {
 		return err

@@ -190,6 +190,10 @@ func (r *rule) unknown(x []float64, text string) *Refusal {
 		words = sortedKeys(r.words)
 	case r.unit != "":
 		return Refuse(NotANumber, "signal %.40q is %.40q: want a number, or one with the unit %s; values.%.40s can have another unit, or other: missing", r.name, text, r.unit, r.name)
+	case len(r.hot) == 0 && isHex(text):
+		return Refuse(NotANumber, "signal %.40q is %.40q: want a decimal number; hexadecimal digits are not read", r.name, text)
+	case len(r.hot) == 0 && isDecimal(strings.Replace(text, ",", ".", 1)):
+		return Refuse(NotANumber, "signal %.40q is %.40q: want a number with a decimal point and no other separator", r.name, text)
 	case len(r.hot) == 0 && unitOf(text) != "":
 		return Refuse(NotANumber, "signal %.40q is %.40q: want a number; values.%.40s can have unit: %.40q", r.name, text, r.name, unitOf(text))
 	case len(r.hot) == 0:
@@ -199,6 +203,13 @@ func (r *rule) unknown(x []float64, text string) *Refusal {
 		}
 	}
 	return Refuse(NotANumber, "signal %.40q is %.40q: want %s%s%s; values.%.40s can map it, or have other: missing", r.name, text, want, joinWords(words), didYouMean(text, words), r.name)
+}
+
+// isHex reports whether a text is of hexadecimal digits, and no number with a unit such as 12A.
+func isHex(text string) bool {
+	letters := strings.TrimLeft(text, "0123456789")
+	return len(letters) < len(text) && strings.Trim(letters, "0123456789abcdefABCDEF") == "" &&
+		(text[0] == '0' || strings.ContainsAny(letters, "0123456789"))
 }
 
 // unitOf returns the unit after a number, "" where a text is something else.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"edge/stream/topic"
 )
 
@@ -37,7 +39,14 @@ func (c valueCodec) signal(s *Scratch, i int, payload []byte) ([]Reading, *Refus
 		s.x[j] = math.NaN()
 		s.absent[j] = j < rule.at || j >= rule.at+rule.width()
 	}
-	if err := rule.text(s.x, string(payload)); err != nil {
+	text := string(bytes.TrimSpace(payload))
+	if strings.HasPrefix(text, `"`) && gjson.Valid(text) && !rule.known(s.x, text) {
+		text = gjson.Parse(text).Str
+	}
+	if err := rule.text(s.x, text); err != nil {
+		if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+			err = Refuse(NotANumber, "signal %.40q is JSON: with format: json the path of the value in fields reads it, for several topics with an input for each", rule.name)
+		}
 		return nil, err
 	}
 	r := Reading{X: s.x}

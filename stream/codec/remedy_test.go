@@ -1,0 +1,77 @@
+package codec
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRemedies compares parts of refusals that tell the way out.
+func TestRemedies(t *testing.T) {
+	for _, c := range []struct{ format, payload, want string }{
+		{FormatJSON, "\x1f\x8b\x08\x00", "compressed by gzip: a stream with compression: gzip, or auto, reads it"},
+		{FormatCBOR, "\x1f\x8b\x08\x00", "compressed by gzip"},
+		{FormatValue, "\x28\xb5\x2f\xfd\x04", "compressed by zstd"},
+		{FormatJSON, "\x08\xd5\xd5\xe2", "is it of another format?"},
+		{FormatJSON, `21.5`, "not the number 21.5; format: value reads a text that is one value"},
+		{FormatJSON, `{"x":nan}`, "not_a_number: NaN and Infinity are not JSON"},
+		{FormatJSON, `{"x":-inf}`, "not_a_number: NaN and Infinity are not JSON"},
+		{FormatJSON, `{"x":nil}`, "malformed: byte 7"},
+		{FormatJSON, `{"x":"03C9"}`, "hexadecimal digits are not read"},
+		{FormatJSON, `{"x":"12C9"}`, "hexadecimal digits are not read"},
+		{FormatJSON, `{"x":"12A"}`, `values.x can have unit: "A"`},
+		{FormatJSON, `{"x":"5m3"}`, `values.x can have unit: "m3"`},
+		{FormatJSON, `{"x":"1,5"}`, "want a number with a decimal point"},
+		{FormatValue, `{"value":21.5}`, "format: json the path of the value in fields"},
+		{formatCSV, `1;2`, "1 cells, want 2, with commas between them"},
+	} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.Stage.Signals = []string{"a"}, c.format, []string{"x"}
+		if c.format == formatCSV {
+			s.Stage.Signals = []string{"x", "y"}
+		}
+		got, err := mustDecoder(t, s).Decode([]byte(c.payload))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: Decode(%q) = %+v, %v, want %q", c.format, c.payload, got, err, c.want)
+		}
+	}
+}
+
+// TestQuotedValues reads values that are texts of JSON.
+func TestQuotedValues(t *testing.T) {
+	s := DefaultStream()
+	s.Topics, s.Format, s.Stage.Signals = []string{"a"}, FormatValue, []string{"x"}
+	for payload, want := range map[string]float64{`"21.5"`: 21.5, ` "ON" `: 1, `"\u004fFF"`: 0} {
+		if got, err := mustDecoder(t, s).Decode([]byte(payload)); err != nil || got[0].X[0] != want {
+			t.Errorf("Decode(%s) = %+v, %v, want %v", payload, got, err, want)
+		}
+	}
+	s.Raw.Values = map[string]Value{"x": {Map: map[string]float64{`"idle"`: 3, "idle": 4}, Scale: 1}}
+	if got, err := mustDecoder(t, s).Decode([]byte(`"idle"`)); err != nil || got[0].X[0] != 3 {
+		t.Errorf("with a map that has the quotes: %+v, %v, want 3", got, err)
+	}
+}
+
+// TestBatchThatIsNone reads payloads with a key batch that has another meaning, where other keys
+// are ignored.
+func TestBatchThatIsNone(t *testing.T) {
+	signals := DefaultStream()
+	signals.Topics, signals.Stage.Signals = []string{"a"}, []string{"x"}
+	paths := DefaultStream()
+	paths.Topics, paths.Features, paths.Fields = []string{"a"}, []string{"x"}, map[string]string{"x": "x"}
+	strict := paths
+	strict.Fields = nil
+	for _, batch := range []string{`"B-17"`, `17`, `null`, `{"x":5}`} {
+		payload := []byte(`{"batch":` + batch + `,"x":2,"id":"a","label":"ok"}`)
+		for _, s := range []Stream{signals, paths} {
+			if got, err := mustDecoder(t, s).Decode(payload); err != nil || len(got) != 1 || got[0].X[0] != 2 || got[0].Label != "ok" {
+				t.Errorf("Decode(%s) = %+v, %v, want x 2", payload, got, err)
+			}
+		}
+		if got, err := NewLabelDecoder(DefaultLabels()).Decode(payload); err != nil || len(got) != 1 || got[0].Label != "ok" {
+			t.Errorf("label: Decode(%s) = %+v, %v", payload, got, err)
+		}
+		if _, err := mustDecoder(t, strict).Decode(payload); err == nil || !strings.Contains(err.Error(), "batch is not an array") {
+			t.Errorf("without fields: Decode(%s) = %v, want a refusal", payload, err)
+		}
+	}
+}
