@@ -42,6 +42,7 @@ type stage struct {
 
 	sticky bool // its rows may have labels that are a state
 	teach  teaching
+	clocks limiter // of warnings about times that differ from the node's
 
 	stored bool // the journal has windows that a row makes outdated
 	moved  bool // rows came since the windows were stored
@@ -76,7 +77,7 @@ func (n *Node) newStage(s codec.Stream, src *source) error {
 	src.stage = &stage{
 		of: src, zone: zone, strict: s.OnMissing == codec.OnMissingReject,
 		tied: !hold.Set() && (length.Message || !length.Set()),
-		opts: opts,
+		opts: opts, clocks: limiter{interval: time.Hour, burst: 1},
 	}
 	return n.newInputs(s, src)
 }
@@ -176,6 +177,9 @@ func (w *worker) take(it *item, src *source) error {
 		return err
 	}
 	own := st.message.Own
+	if own && len(readings) > 0 && !msg.Retained {
+		w.checkClock(st, msg, &readings[len(readings)-1])
+	}
 	if !own && !st.tied && st.repeats(msg) {
 		w.counts.redelivered.Add(1)
 		return nil

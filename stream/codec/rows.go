@@ -276,7 +276,7 @@ func within(err *Refusal, entry int) *Refusal {
 // add makes room for k rows.
 func (w *rows) add(k int) ([]Reading, []float64, *Refusal) {
 	if k > w.maxBatch-len(w.list) {
-		return nil, nil, Refuse(TooLarge, "more than %d rows in a payload", w.maxBatch)
+		return nil, nil, Refuse(TooLarge, "more than %d rows in a payload: max_batch of the stream", w.maxBatch)
 	}
 	from := len(w.list)
 	w.list = append(w.list, make([]Reading, k)...)

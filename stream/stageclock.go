@@ -1,0 +1,41 @@
+package stream
+
+import (
+	"strings"
+	"time"
+
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+	"edge/stream/signal"
+)
+
+const (
+	mostAhead = time.Minute      // of a row's time before its arrival, of a clock that is right
+	zoneUnit  = 15 * time.Minute // zones differ by multiples of it
+	zonesMost = 26 * time.Hour   // the largest difference of two zones
+)
+
+// checkClock warns, once an hour for each stream, of a row with a time that only a wrong clock or
+// zone explains: it is ahead of its arrival, or has no zone and is behind by the difference of two
+// zones. Other times behind their arrival are those of old rows.
+func (w *worker) checkClock(st *stage, msg *mqtt.Message, r *codec.Reading) {
+	rows := st.message.Rows
+	t := rows[len(rows)-1].Time + int64(r.Back)
+	ahead := time.Duration(t - signal.FromTime(msg.Arrived))
+	zones := ahead.Round(zoneUnit)
+	byZones := zones != 0 && zones.Abs() <= zonesMost && (ahead-zones).Abs() <= mostAhead
+	if ahead <= mostAhead && !byZones {
+		return
+	}
+	other, _ := signal.ParseTime(r.RawTime, time.FixedZone("", int(zonesMost.Seconds())))
+	zoneless := byZones && other != t // the text has no zone
+	if ahead < 0 && !zoneless || !st.clocks.allow(msg.Arrived) {
+		return
+	}
+	remedy := "set the sender's clock, or time: \"\" for the times of arrival"
+	if zoneless {
+		remedy = "set time_zone of the stream to the sender's zone, unless the row is old"
+	}
+	w.report.log.Warn("the time of a row is not near its arrival; more of this stream in the next hour are not logged", "stream", st.of.name, "topic", msg.Topic,
+		"time", strings.Trim(r.RawTime, `"`), "time_zone", st.zone.String(), "ahead", ahead.Round(time.Second), "remedy", remedy)
+}
