@@ -110,8 +110,8 @@ func TestTLSAndPassword(t *testing.T) {
 		want   string // in the log; empty: it connects
 	}{
 		"good":              {func(*mqtt.Config) {}, ""},
-		"another name":      {func(m *mqtt.Config) { m.TLS.ServerName = "" }, "certificate"},
-		"another authority": {func(m *mqtt.Config) { m.TLS.CA = stranger.file("ca.pem") }, "unknown authority"},
+		"another name":      {func(m *mqtt.Config) { m.TLS.ServerName = "" }, "mqtt.tls.server_name has to be"},
+		"another authority": {func(m *mqtt.Config) { m.TLS.CA = stranger.file("ca.pem") }, "set mqtt.tls.ca"},
 		"system's":          {func(m *mqtt.Config) { m.TLS.CA = "" }, "certificate"},
 		"no certificate":    {func(m *mqtt.Config) { m.TLS.Cert, m.TLS.Key = "", "" }, "certificate required"},
 		"a stranger's":      {func(m *mqtt.Config) { m.TLS.Cert, m.TLS.Key = stranger.file("edge.pem"), stranger.file("edge.key") }, "certificate"},

@@ -75,6 +75,7 @@ func TestCertificateExpires(t *testing.T) {
 	}
 	d.cut()
 	d.reports(t, "certificate has expired")
+	d.reports(t, "check the clock of this machine")
 	a.sign("broker", &x509.Certificate{DNSNames: []string{"broker.lan"}})
 	d.reports(t, "expired certificate") // the broker's word about the node's, which is still the old one
 	a.sign("edge", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})

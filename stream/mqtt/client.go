@@ -178,7 +178,7 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-const clashAdvice = "the broker ends the connection repeatedly within seconds: does another client use the same client_id? Set mqtt.client_id to a value that no other client has"
+const clashAdvice = "the broker ends the connection repeatedly within seconds; its log has the reason: does another client use the same client_id? Set mqtt.client_id to a value that no other client has. Or does it refuse the topic or the size of a message of the node?"
 
 // connected stores a new connection.
 func (c *Client) connected(conn *Conn) {
@@ -221,20 +221,24 @@ func (c *Client) failed(err error) {
 	c.attempts++
 	c.Counters.ConnectFailures.Add(1)
 	c.countProtocolError(err)
-	words := withoutLocal(err.Error())
+	words := lasting(err.Error())
 	if last := c.failure.Swap(&words); last == nil || *last != words {
 		c.Log.Warn("cannot connect to the broker; will keep trying", "servers", c.Config.Servers, "error", err)
 	}
 }
 
-// withoutLocal removes the local address from the text of a network error: its port
-// differs at each attempt.
-func withoutLocal(text string) string {
-	before, after, found := strings.Cut(text, "->")
-	if !found {
-		return text
+// lasting removes from the text of an error what differs at each attempt: the local address
+// with its port, and the time at which a certificate was not valid.
+func lasting(text string) string {
+	if before, after, found := strings.Cut(text, "->"); found {
+		text = before[:strings.LastIndexByte(before, ' ')+1] + after
 	}
-	return before[:strings.LastIndexByte(before, ' ')+1] + after
+	const now = "current time "
+	if before, after, found := strings.Cut(text, now); found {
+		_, after, _ = strings.Cut(after, " ")
+		text = before + now + after
+	}
+	return text
 }
 
 // countProtocolError counts err if it is a protocol error of the broker, and

@@ -23,7 +23,8 @@ func TestDefaultClientID(t *testing.T) {
 
 var _ net.Conn = (*frameConn)(nil)
 
-// An attempt that fails as the one before is not logged, though its local port differs.
+// An attempt that fails as the one before is not logged, though its local port differs, or the
+// time at which a certificate was not valid.
 func TestFailureIsLoggedOnce(t *testing.T) {
 	reset := func(port int, why error) error {
 		local, broker := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8883}
@@ -36,6 +37,12 @@ func TestFailureIsLoggedOnce(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "cannot connect"); n != 3 {
 		t.Errorf("%d attempts are logged, want 3:\n%s", n, &log)
+	}
+	for _, now := range []string{"1970-01-01T00:00:07Z", "1970-01-01T00:00:09Z"} {
+		c.failed(errors.New("x509: certificate has expired or is not yet valid: current time " + now + " is before 2026-11-28T22:31:48Z"))
+	}
+	if n := strings.Count(log.String(), "not yet valid"); n != 1 {
+		t.Errorf("%d attempts with the same certificate are logged, want 1:\n%s", n, &log)
 	}
 	c.failed(reset(40005, io.EOF))
 	if want := "mqtt: connect: read tcp 127.0.0.1:8883: EOF"; *c.failure.Load() != want {

@@ -65,6 +65,12 @@ func advice(err error) string {
 		return ": check mqtt.username and mqtt.password, and the broker's access list"
 	case errors.Is(err, packets.ErrorRefusedIDRejected):
 		return ": the broker does not accept mqtt.client_id"
+	case errors.As(err, new(x509.CertificateInvalidError)):
+		return ": check the clock of this machine, and the broker's certificate"
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return ": set mqtt.tls.ca to the certificate of the broker's authority"
+	case errors.As(err, new(x509.HostnameError)):
+		return ": mqtt.tls.server_name has to be a name (SAN) in the broker's certificate"
 	}
 	return ""
 }
