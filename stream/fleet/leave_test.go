@@ -127,3 +127,32 @@ func TestMergeFails(t *testing.T) {
 	equal(t, "refused", n.View(w.now, Model{}).Refused, map[core.Reason]uint64{core.NotFactored: 1})
 	equal(t, "events", n.events, []string{"fleet_refused c: numbers: the contributions cannot be added: panic: index"})
 }
+
+// A member that is a follower after a restart takes its contribution back, once; what another
+// process of its name publishes stays.
+func TestMemberBecomesAFollower(t *testing.T) {
+	for name, parted := range map[string]bool{"one message": false, "parts": true} {
+		w := newWorld(t)
+		f, b := w.start("f", 0, func(c *Config) {
+			if parted {
+				c.MaxMessage = 1 << 10
+			}
+		}), w.start("b", 0, plain)
+		f.labels, b.labels = 100, 100
+		if parted {
+			f.size = 60
+		}
+		w.pass(3 * time.Minute)
+		equal(t, name+": the broker keeps parts", len(w.kept) > 2, parted)
+		f.disconnect()
+		w.nodes = []*node{b}
+		f = w.start("f", 1, func(c *Config) { c.Role = RoleFollower })
+		w.pass(10 * time.Minute)
+		equal(t, name+": kept", slices.Sorted(maps.Keys(w.kept)), []string{"edge/fleet/c/b"})
+		equal(t, name+": merges of b", b.merges[len(b.merges)-1], "")
+		equal(t, name+": events", f.happened(), []string{"fleet_left"})
+		w.publish(Publication{"edge/fleet/c/f", of(t, "f", 7)})
+		w.pass(3 * time.Minute)
+		equal(t, name+": kept", slices.Sorted(maps.Keys(w.kept)), []string{"edge/fleet/c/b", "edge/fleet/c/f"})
+	}
+}

@@ -79,8 +79,23 @@ func (m *Member) Step(now time.Time, learnt Learnt) (todo Todo) {
 	todo.Ask, todo.Enough = m.ask(now)
 	todo.Publish = learnt.Ready && m.due(now, learnt.Labels)
 	todo.Merge = m.mergeDue(now, learnt.Ready)
-	todo.Announce = m.announce(now)
+	todo.Announce = append(m.announce(now), m.disown()...)
 	return todo
+}
+
+// disown returns the publications that remove from the broker what this node has published as
+// a member, before it was a follower.
+func (m *Member) disown() (all []Publication) {
+	if !m.cfg.Follows() || !m.own.found || !m.link.kept {
+		return nil
+	}
+	m.own.found = false
+	m.event("fleet_left", m.name+": this node only follows now, and its contribution is removed")
+	all = append(all, Publication{Topic: m.topics.Contribution(m.name)})
+	for i := range m.own.former.parts {
+		all = append(all, Publication{Topic: m.topics.Part(m.name, i)})
+	}
+	return all
 }
 
 // Leave is called before the last Final. It chooses the epoch of a node that ends before
@@ -139,6 +154,8 @@ func (m *Member) EpochDurable(epoch uint64) {
 func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, retained bool) {
 	o := &m.own
 	switch {
+	case m.cfg.Follows() && !retained: // of another process, which has the name
+		return
 	case c.Instance == m.instance && c.Version == o.Version:
 		o.fresh, o.again, o.cleared, o.reported, o.strikes = false, false, false, false, 0
 	case c.Instance == m.instance && !o.fresh: // an older one, to which the broker has gone back
