@@ -111,3 +111,30 @@ func TestRowsInALongSilence(t *testing.T) {
 		}
 	}
 }
+
+// Messages of one input with different signals share a time, as the measurements of Telegraf:
+// the values of each are held, and a repetition is late all the same.
+func TestSignalsThatShareATime(t *testing.T) {
+	for _, hold := range []Hold{{Every: 10 * time.Second}, {On: []string{"any"}}} {
+		cfg := config([]string{"a", "b"}, func(w *Window) { w.Length = Span{} })
+		cfg.Hold = hold
+		s := newStage(t, Options{Config: cfg})
+		var last []float64
+		for i := range int64(5) {
+			at := 1_700_000_000*second + i*10*second
+			for _, input := range []int{0, 1, 0, 1} { // the last two are repetitions
+				m := part(input, at, at, float64(i))
+				m.Input = 0
+				for _, sample := range s.Take(m) {
+					last = append(last[:0], sample.X...)
+				}
+			}
+		}
+		if len(last) != 2 || last[0] != 4 || math.IsNaN(last[1]) {
+			t.Errorf("%+v: the last sample is %v, want values of both signals", hold, last)
+		}
+		if n := s.Counts().Late.Load(); n != 10 {
+			t.Errorf("%+v: %d late rows, want the 10 that were repeated", hold, n)
+		}
+	}
+}

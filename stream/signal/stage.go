@@ -166,7 +166,7 @@ func (s *Stage) Take(m *Message) []Sample {
 		if newest := d.inputs[m.Input]; !m.Own && r.Time < newest && newest <= m.Arrived {
 			r.Time = newest // its message came sooner after the one before than its rows take
 		}
-		if !s.inOrder(d, m, r.Time, last) {
+		if !s.inOrder(d, m, r, last) {
 			continue
 		}
 		if s.cfg.Hold.Set() {

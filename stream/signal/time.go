@@ -2,6 +2,7 @@ package signal
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -42,16 +43,17 @@ func (c Config) Gap(rate float64) time.Duration {
 
 // inOrder reports whether a row is taken, which is later than the last one of its input. A row
 // that is not is dropped: most often it is a repetition. last is the time of the input's last row
-// before the message: rows of one message may share a time. So is a row of windows without held
-// values that is behind another input's by more than the largest gap.
-func (s *Stage) inOrder(d *device, m *Message, t, last int64) bool {
-	newest, behind := d.inputs[m.Input], int64(0)
+// before the message: rows of one message may share a time, and so may those of messages with
+// different signals, whose values are held. A row of windows without held values that is behind
+// another input's by more than the largest gap is dropped as well.
+func (s *Stage) inOrder(d *device, m *Message, r *Row, last int64) bool {
+	t, newest, behind := r.Time, d.inputs[m.Input], int64(0)
 	for _, other := range d.inputs {
 		if other != 0 {
 			behind = max(behind, other-t)
 		}
 	}
-	later := newest == 0 || t > newest || t == newest && (t > last || !m.Own)
+	later := newest == 0 || t > newest || t == newest && (t > last || !m.Own || s.othersAt(d, m, r))
 	far := behind > cmp.Or(s.gap, int64(defaultGap))
 	if later && !far {
 		d.late = 0
@@ -73,6 +75,14 @@ func (s *Stage) inOrder(d *device, m *Message, t, last int64) bool {
 	}
 	d.inputs[m.Input] = t
 	return true
+}
+
+// othersAt reports whether a row has held signals alone of which none came at its time: a sender
+// of several measurements, as Telegraf, gives those of one moment the same time.
+func (s *Stage) othersAt(d *device, m *Message, r *Row) bool {
+	return s.cfg.Hold.Set() && !slices.ContainsFunc(s.opts.Inputs[m.Input].Signals, func(i int) bool {
+		return (r.Absent == nil || !r.Absent[i]) && d.came[i] >= r.Time
+	})
 }
 
 // setBack begins a device anew whose clock was set back to t. Values that it holds came at t
