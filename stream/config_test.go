@@ -61,6 +61,9 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 		{stream(func(s *codec.Stream) { s.Format, s.Columns = "csv", []string{"rms", "rms", "kurtosis", "peak_hz"} }), "streams.s.columns rms: want each name once"},
 		{stream(func(s *codec.Stream) { s.Format, s.Fields = "csv", map[string]string{"rms": "a"} }), "streams.s.fields.rms a: want columns"},
 		{stream(func(s *codec.Stream) { s.Format = "value" }), `streams.s.topic_template "factory/{device}/vibration": want a level {feature}`},
+		{stream(func(s *codec.Stream) {
+			s.TopicTemplate, s.Features, s.Stage.Signals = "factory/{signal}/vibration", nil, []string{"rms", "peak"}
+		}), `streams.s.topic_template "factory/{signal}/vibration": want format: value`},
 		{stream(func(s *codec.Stream) { s.Format, s.Fields = "value", map[string]string{"rms": "a/#/b"} }), `streams.s.fields.rms: topic filter "a/#/b"`},
 		{stream(func(s *codec.Stream) { s.Join.Window = 0 }), "streams.s.join.window 0s: want 1ms to 24h"},
 		{stream(func(s *codec.Stream) { s.Join.Devices = 0 }), "streams.s.join.devices 0: want 1 to 100000"},

@@ -272,6 +272,11 @@ func (s Stream) Takes(name string) bool {
 
 // checkTopicsOfValues checks that each feature has a topic.
 func (s Stream) checkTopicsOfValues(features []string) error {
+	for _, level := range []string{SignalLevel, FeatureLevel} {
+		if s.Format != FormatValue && len(s.Stage.Signals) > 1 && slices.Contains(strings.Split(s.TopicTemplate, "/"), level) {
+			return field.Check(false, "topic_template", fmt.Sprintf("%q", s.TopicTemplate), "format: value, for which alone the level "+level+" names a signal; where each signal has a topic with an object, give each an input, with the path in fields")
+		}
+	}
 	if s.Format != FormatValue || len(features) <= 1 && len(s.Fields) == 0 || strings.Contains(s.TopicTemplate, FeatureLevel) {
 		return nil
 	}
