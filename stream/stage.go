@@ -43,6 +43,7 @@ type stage struct {
 	sticky bool // its rows may have labels that are a state
 	teach  teaching
 	clocks limiter // of warnings about times that differ from the node's
+	told   bool    // that a payload lacks the time that the configuration names
 
 	stored bool // the journal has windows that a row makes outdated
 	moved  bool // rows came since the windows were stored
@@ -177,8 +178,8 @@ func (w *worker) take(it *item, src *source) error {
 		return err
 	}
 	own := st.message.Own
-	if own && len(readings) > 0 && !msg.Retained {
-		w.checkClock(st, msg, &readings[len(readings)-1])
+	if len(readings) > 0 && !msg.Retained {
+		w.checkTime(src, msg, &readings[len(readings)-1])
 	}
 	if !own && !st.tied && st.repeats(msg) {
 		w.counts.redelivered.Add(1)

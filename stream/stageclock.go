@@ -15,6 +15,18 @@ const (
 	zonesMost = 26 * time.Hour   // the largest difference of two zones
 )
 
+// checkTime warns of a row whose time is wrong, or is not where the configuration says.
+func (w *worker) checkTime(src *source, msg *mqtt.Message, r *codec.Reading) {
+	st := src.stage
+	switch path := src.decoder.NamedTime(); {
+	case r.RawTime != "":
+		w.checkClock(st, msg, r)
+	case path != "" && !st.told:
+		st.told = true
+		w.report.log.Warn("a payload has no time where the configuration names it, so that the row has the time of its arrival; this is told once", "stream", st.of.name, "topic", msg.Topic, "time", path)
+	}
+}
+
 // checkClock warns, once an hour for each stream, of a row with a time that only a wrong clock or
 // zone explains: it is ahead of its arrival, or has no zone and is behind by the difference of two
 // zones. Other times behind their arrival are those of old rows.

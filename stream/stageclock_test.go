@@ -53,3 +53,20 @@ func TestClocksOfSenders(t *testing.T) {
 		})
 	}
 }
+
+// A payload without the time that the configuration names is told once, one without ts is not.
+func TestPayloadsWithoutTheirTime(t *testing.T) {
+	for name, want := range map[string]int{"ts": 0, "": 0, "Time": 1} {
+		in(name, t, func(t *testing.T) {
+			cfg, m := signalsConfig(func(s *codec.Stream) { s.Time = name })
+			var log lockedBuffer
+			r := newRig(t, newFakeJournal(), cfg, m)
+			r.node.report.log = slog.New(slog.NewTextHandler(&log, nil))
+			r.send(accP7, `{"time":1,"x":1,"y":2}`, `{"time":2,"x":1,"y":2}`)
+			time.Sleep(time.Second)
+			if text := string(log.tail(1 << 16)); strings.Count(text, "has no time where") != want {
+				t.Errorf("want %d lines:\n%s", want, text)
+			}
+		})
+	}
+}

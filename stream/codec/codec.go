@@ -271,6 +271,18 @@ func (d *Decoder) open(payload []byte) ([]byte, *Refusal) {
 	return payload, nil
 }
 
+// NamedTime returns the path of the time in objects where it is not the default: the
+// configuration names it.
+func (d *Decoder) NamedTime() string {
+	switch d.codec.(type) {
+	case jsonCodec, *cborCodec:
+		if d.time != DefaultStream().Time {
+			return d.time
+		}
+	}
+	return ""
+}
+
 // setID sets the identity of a reading.
 func (s *schema) setID(r *Reading, text string) *Refusal {
 	if text == "" || len(text) > maxID {
