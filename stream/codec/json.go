@@ -313,6 +313,8 @@ func number(v gjson.Result) (float64, error) {
 	case gjson.Number:
 	case gjson.Null: // also of CBOR
 		return 0, errors.New("null or NaN is not a number")
+	case gjson.String, gjson.True, gjson.False:
+		return 0, fmt.Errorf("%s is not a number; signals in place of features read texts and switches", kind(v))
 	default:
 		return 0, fmt.Errorf("%s is not a number", kind(v))
 	}

@@ -36,6 +36,17 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
+// TestRemedyOfFeatures reads texts where features are numbers.
+func TestRemedyOfFeatures(t *testing.T) {
+	for format, payload := range map[string]string{FormatJSON: `{"x":"1.5"}`, FormatValue: "on"} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.Features = []string{"a"}, format, []string{"x"}
+		if _, err := mustDecoder(t, s).Decode([]byte(payload)); err == nil || !strings.Contains(err.Error(), "signals in place of features read") {
+			t.Errorf("%s: Decode(%s) = %v, want the remedy", format, payload, err)
+		}
+	}
+}
+
 // TestQuotedValues reads values that are texts of JSON.
 func TestQuotedValues(t *testing.T) {
 	s := DefaultStream()

@@ -24,7 +24,7 @@ func (c valueCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	}
 	v, err := decimal(string(bytes.TrimSpace(payload)))
 	if err != nil {
-		return nil, Refuse(NotANumber, "%w", err)
+		return nil, Refuse(NotANumber, "%w; signals in place of features read words and units", err)
 	}
 	return []Reading{{X: []float64{v}}}, nil
 }
