@@ -39,6 +39,7 @@ whenever one of those files changes.`,
 			asked := make(chan os.Signal, 1)
 			signal.Notify(asked, syscall.SIGHUP) // first: without it the signal ends the program
 			defer signal.Stop(asked)
+			signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more does not end the daemon
 			cfg, err := config.Load(path)
 			if err != nil {
 				return err

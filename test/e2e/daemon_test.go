@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -209,6 +211,39 @@ func TestBrokerComesAndGoes(t *testing.T) {
 			t.Errorf("%d samples were learnt, want 150 and then 300", n)
 		}
 	})
+}
+
+// TestReaderOfTheLogEnds ends the process that reads the log: the daemon goes on, and stops in order.
+func TestReaderOfTheLogEnds(t *testing.T) {
+	data := harness.WaveformFile(t, 200)
+	b := brokertest.New(t, brokertest.Embedded)
+	config, _ := harness.WaveformConfig(t, b.URL())
+	cmd := harness.Command(t, "run", "-c", config)
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.Close()
+	cmd.Stderr = writer
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	writer.Close()
+	defer cmd.Process.Kill()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	awaitOnline(t, b)
+	harness.Replay(t, data, "--broker", b.URL())()
+	harness.AwaitSamples(t, b, 200)
+	cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the daemon ends with %v", err)
+		}
+	case <-time.After(brokertest.Patience):
+		t.Error("the daemon does not stop")
+	}
 }
 
 // TestDelayedLabels sends labels later, by id: all are learnt, and each judges the
