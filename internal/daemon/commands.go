@@ -39,7 +39,7 @@ func (d *Daemon) commands() stream.Program {
 				return nil, nil, err
 			}
 			post := learner.Posterior()
-			return state, map[string]any{"samples": post.Version(), "classes": post.Classes()}, nil
+			return state, map[string]any{"samples": post.Version() + uint64(learner.Pending()), "classes": post.Classes()}, nil
 		},
 	}
 	if level, ok := d.log.Handler().(terminal.AdjustableHandler); ok {

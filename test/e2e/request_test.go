@@ -56,8 +56,8 @@ func TestRequestsAreDurable(t *testing.T) {
 		if got := gjson.Get(metrics, "classes").Raw; got != `["0","1","two","broken"]` || gjson.Get(metrics, "per_class.two.n").Int() == 0 {
 			t.Errorf("classes %s, metrics %s", got, metrics)
 		}
-		if got := answerTo(t, config, "rollback", "--data", `{"to":"good"}`); got.Get("samples").Int() != 192 || got.Get("classes").Raw != `["0","1","2"]` {
-			t.Errorf("rollback: %s, want the classes and the 192 samples of then", got)
+		if got := answerTo(t, config, "rollback", "--data", `{"to":"good"}`); got.Get("samples").Int() != 200 || got.Get("classes").Raw != `["0","1","2"]` {
+			t.Errorf("rollback: %s, want the classes and the 200 samples of then, 8 of them in the open minibatch", got)
 		}
 		d.Kill()
 
