@@ -60,6 +60,21 @@ func (c *classes) full() bool { return c.n-len(c.imported) >= c.max }
 func (c *classes) labelled(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.own(name)
+}
+
+// confirmed notes that the learner has a class by labels of this node. One that was removed
+// meanwhile does not come back.
+func (c *classes) confirmed(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, gone := c.gone[name]; !gone {
+		c.own(name)
+	}
+}
+
+// own makes a name that of a class with labels of this node. The caller holds mu.
+func (c *classes) own(name string) {
 	class, known := c.known[name]
 	switch {
 	case c.imported[class]:
@@ -106,16 +121,6 @@ func (c *classes) isNew(name string) bool {
 	_, known := c.known[name]
 	_, gone := c.gone[name]
 	return !known && !gone
-}
-
-func (c *classes) add(names ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, name := range names {
-		if _, known := c.known[name]; !known {
-			c.put(name)
-		}
-	}
 }
 
 // same reports whether two labels are of one class, also by a former name of it.

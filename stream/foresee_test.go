@@ -133,6 +133,36 @@ func TestImportedClassIsKnown(t *testing.T) {
 	}
 }
 
+// From the 16th class on the learner confirms a class that several samples carry: requests
+// may then remove it, and it counts. One that was removed meanwhile does not come back.
+func TestConfirmedClassIsKnown(t *testing.T) {
+	for name, confirm := range map[string]int{"confirm 1": 1, "confirm 3": 3} {
+		t.Run(name, func(t *testing.T) {
+			cfg, m := testConfig()
+			m.Classes.Confirm = confirm
+			node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
+			classes := node.models[0].classes
+			for i := 0; classes.count() < 16; i++ {
+				classes.labelled(fmt.Sprint("class ", i))
+			}
+			classes.commit()
+			node.models[0].labelled("17th")
+			added := online.Notice{Kind: online.NoticeClassAdded, Model: m.Name, Detail: "17th"}
+			node.Notify(added)
+			if classes.count() != 17 {
+				t.Errorf("%d classes, want 17", classes.count())
+			}
+			if err := classes.remove("17th"); err != nil {
+				t.Error(err)
+			}
+			node.Notify(added)
+			if names := classes.names(); slices.Contains(names, "17th") {
+				t.Errorf("a removed class is known again: %q", names)
+			}
+		})
+	}
+}
+
 // A class that was removed before the learner has learnt so stays removed when a model has
 // recovered and when another node continues it, unless it comes again.
 func TestRemovedAheadOfTheLearner(t *testing.T) {
@@ -148,7 +178,7 @@ func TestRemovedAheadOfTheLearner(t *testing.T) {
 		}
 	}
 	classes.commit()
-	classes.add("c")
+	classes.labelled("c")
 	if err := classes.remove("b"); err != nil {
 		t.Fatal(err)
 	}

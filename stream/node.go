@@ -266,8 +266,8 @@ func (n *Node) Notify(notice online.Notice) {
 		case online.NoticeClassAdded:
 			if notice.Imported {
 				m.classes.imports(notice.Detail)
-			} else if m.Classes.Confirm > 1 { // otherwise the committer knew the class before, and may have removed it since
-				m.classes.labelled(notice.Detail)
+			} else if m.Classes.Needed(m.classes.count()) > 1 { // otherwise the committer knew the class before
+				m.classes.confirmed(notice.Detail)
 			}
 		case online.NoticeClassRemoved:
 			if notice.Imported {
