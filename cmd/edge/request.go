@@ -26,9 +26,9 @@ configuration and prints the answer, a JSON object. The daemon must have
 control.enabled. docs/guide/control.md lists the verbs and what they do:
 
   ping  health_check  set_log_level  reload
-  freeze  unfreeze  checkpoint  export  rollback  reset
-  class_add  class_remove  class_rename  fleet  fleet_forget
-  fleet_rebase`,
+  freeze  unfreeze  learning  checkpoint  export  rollback
+  reset  class_add  class_remove  class_rename  fleet
+  fleet_forget  fleet_rebase`,
 		Example: `  edge request ping -c edge.yaml
   edge request class_rename bearing --data '{"from": "worn", "to": "worn out"}'
   edge request rollback bearing --data '{"to": "older"}'`,

@@ -70,7 +70,7 @@ func TestConfigRefuses(t *testing.T) {
 		"key without a value":   {"mqtt:\n", nil, []string{"mqtt has no value; leave the key out for its default"}},
 		"number as a name":      {"models: {m: {streams: [007]}}\n", nil, []string{"edge.yaml:1:24: models.m.streams[0]: put 007 in quotes, it would be read as the number 7"}},
 		"word for a mapping":    {"mqtt: broker\n", nil, []string{"edge.yaml:1:7: mqtt: want keys and values"}},
-		"password in the file":  {"mqtt: {username: u, password: hunter2}\n", nil, []string{"edge.yaml:1:31: mqtt.password: want keys and values"}},
+		"password in the file":  {"mqtt: {username: u, password: hunter2}\n", nil, []string{"edge.yaml:1:31: mqtt.password: want keys and values; the keys are env, file"}},
 		"list for a mapping":    {"- 1\n", nil, []string{"edge.yaml:1:1: the configuration: want keys and values"}},
 		"word for a list":       {"mqtt: {servers: a}\n", nil, []string{"edge.yaml:1:17: mqtt.servers: want a list"}},
 		"mapping for a word":    {"mqtt: {servers: [mqtt: //h]}\n", nil, []string{"mqtt.servers[0]: want one value; put it in quotes if it has a colon"}},
@@ -88,6 +88,9 @@ func TestConfigRefuses(t *testing.T) {
 		"merge of a wrong key":  {"outbox: &a {policy: drop_oldest}\nmqtt: {ring: {<<: *a}}\n", nil, []string{`edge.yaml:1:13: unknown key "policy" in mqtt.ring; the keys are max_bytes, max_messages`}},
 		"tag":                   {"node: !!binary aGVsbG8=\n", nil, []string{"edge.yaml:1:7: node: the tag !!binary has no meaning here"}},
 		"not YAML":              {"mqtt: {servers: [\n", nil, []string{"edge.yaml:2:1: did not find expected node content; is a quote, a [ or a { not closed?"}},
+		"no space after colon":  {"node:pi\nmqtt: {}\n", nil, []string{"edge.yaml:2:5: mapping values are not allowed in this context; is the indentation right, is there a space after each colon"}},
+		"indented too far":      {minimal + "     qos: 1\n", nil, []string{"edge.yaml:5:6: did not find expected key; is the indentation right?"}},
+		"level":                 {minimal + "log: {level: warning}\n", nil, []string{"edge.yaml:5:14: log.level: warning: want debug, info, warn or error"}},
 		"two documents":         {"node: a\n---\nnode: b\n", nil, []string{"edge.yaml: has 2 documents; a configuration is one"}},
 		"nothing":               {"", nil, []string{"edge.yaml: streams: want at least one", "edge.yaml: models: want at least one"}},
 		"out of range": {minimal + "store: {max_size: 1KiB, dedupe: -1, checkpoint: {every: 0s, samples: 0}}\n", nil, []string{

@@ -105,6 +105,10 @@ func (d *decoder) syntax(err error, data []byte) error {
 		why = "a tab: YAML is indented by spaces alone"
 	case at >= len(data):
 		why += "; is a quote, a [ or a { not closed?"
+	case strings.HasPrefix(why, "mapping values"):
+		why += "; is the indentation right, is there a space after each colon, and a text with one in quotes?"
+	case strings.HasPrefix(why, "did not find expected key"), strings.HasPrefix(why, "did not find expected '-'"):
+		why += "; is the indentation right?"
 	}
 	if e.ContextMsg != "" && e.ContextMark.Line > 0 && e.ContextMark.Line != e.Mark.Line {
 		why += fmt.Sprintf(", %s that begins in line %d", e.ContextMsg, e.ContextMark.Line)
@@ -169,6 +173,10 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 	case t.Kind() == reflect.Struct:
 		fields := map[string]reflect.Value{}
 		visitFields(v, func(key string, field reflect.Value) { fields[key] = field })
+		if node.Kind != yaml.MappingNode {
+			d.report(node, "%s: want keys and values; the keys are %s", orRoot(path), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			return
+		}
 		d.mapping(node, path, nil, func(key string, value *yaml.Node) (known []string) {
 			field, ok := fields[key]
 			if !ok {

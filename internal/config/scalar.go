@@ -3,6 +3,7 @@ package config
 import (
 	"encoding"
 	"fmt"
+	"log/slog"
 	"math"
 	"reflect"
 	"strconv"
@@ -34,6 +35,9 @@ var switches = map[string]bool{"true": true, "yes": true, "on": true, "false": f
 // parseScalar sets v from text, of the YAML file or of an environment variable.
 // Its error names the values that it accepts.
 func parseScalar(v reflect.Value, text string) error {
+	if v.Type() == reflect.TypeFor[slog.Level]() && v.Addr().Interface().(*slog.Level).UnmarshalText([]byte(text)) != nil {
+		return fmt.Errorf("%s: want debug, info, warn or error", text)
+	}
 	if isText(v.Type()) {
 		return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
 	}
