@@ -323,7 +323,9 @@ func setLearning(models []*modelState, on bool) *mutation {
 				c.report.scores(m)
 			}
 			for _, m := range changed {
-				c.report.event(m.Name, map[bool]string{true: "learning_on", false: "learning_off"}[on], "")
+				event := map[bool]string{true: "learning_on", false: "learning_off"}[on]
+				c.log.Info("a request has switched learning", "model", m.Name, "event", event)
+				c.report.event(m.Name, event, "")
 			}
 			return map[string]any{"learning": on}
 		}, nil

@@ -288,6 +288,10 @@ func (n *Node) Notify(notice online.Notice) {
 			n.leaveFleet(m)
 		}
 	}
+	switch notice.Kind {
+	case online.NoticeReset, online.NoticeRolledBack, online.NoticeClassRemoved, online.NoticeClassRenamed:
+		n.log.Info("the learnt model has changed", "model", notice.Model, "event", notice.Kind, "detail", notice.Detail)
+	}
 	n.report.event(notice.Model, notice.Kind, notice.Detail)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -148,6 +149,26 @@ func TestNotify(t *testing.T) {
 	if e := object(t, r.published(), "event"); e["event"] != "class_added" || e["model"] != "bearing" || e["detail"] != "worn <\"'>" || e["node"] != "n1" {
 		t.Errorf("event = %v", e)
 	}
+}
+
+// The log has the requests after which a model answers otherwise.
+func TestChangesOfAModelAreLogged(t *testing.T) {
+	in("by notices and by switching learning", t, func(t *testing.T) {
+		r := controlled(t, newFakeJournal(), 0)
+		var text lockedBuffer
+		log := slog.New(slog.NewTextHandler(&text, nil))
+		r.node.log, r.node.committer.log = log, log
+		r.send(learningTopic, "OFF", "OFF")
+		for _, kind := range []string{online.NoticeReset, online.NoticeRolledBack, online.NoticeClassRemoved, online.NoticeClassRenamed, online.NoticeClassAdded} {
+			r.node.Notify(online.Notice{Model: "bearing", Kind: kind})
+		}
+		time.Sleep(time.Second)
+		var events []string
+		for _, m := range regexp.MustCompile(`model=bearing event=(\S+)`).FindAllStringSubmatch(string(text.tail(1<<16)), -1) {
+			events = append(events, m[1])
+		}
+		equal(t, "events in the log", slices.Sorted(slices.Values(events)), []string{"class_removed", "class_renamed", "learning_off", "model_reset", "model_rolled_back"})
+	})
 }
 
 // The refusals of one stream do not hide those of another in the log.
