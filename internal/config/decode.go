@@ -95,25 +95,26 @@ func (d *decoder) syntax(err error, data []byte) error {
 	if !errors.As(err, &e) || e.Mark.Line == 0 {
 		return fmt.Errorf("%s: %w", d.file, err)
 	}
-	why := e.Message
+	why, hint := e.Message, ""
 	anchor, unknown := strings.CutSuffix(why, "' referenced")
 	switch at := e.Mark.Index; {
 	case unknown:
 		name := strings.TrimPrefix(anchor, "unknown anchor '")
-		why = fmt.Sprintf("*%s: no &%s is before it", name, name)
+		why = fmt.Sprintf("*%s: no &%s is before it; a text that begins with * needs quotes", name, name)
 	case at >= 0 && at < len(data) && data[at] == '\t':
 		why = "a tab: YAML is indented by spaces alone"
 	case at >= len(data):
-		why += "; is a quote, a [ or a { not closed?"
-	case strings.HasPrefix(why, "mapping values"):
-		why += "; is the indentation right, is there a space after each colon, and a text with one in quotes?"
-	case strings.HasPrefix(why, "did not find expected key"), strings.HasPrefix(why, "did not find expected '-'"):
-		why += "; is the indentation right?"
+		hint = "; is a quote, a [ or a { not closed?"
+	case strings.HasPrefix(why, "exceeded"): // a limit of the library
+	case strings.HasPrefix(why, "found unknown escape"):
+		hint = "; within single quotes a \\ is an ordinary character"
+	default:
+		hint = "; are the indentation and the spaces after colons right? A text needs quotes if it begins with one of # * @ % { [ or has a colon"
 	}
 	if e.ContextMsg != "" && e.ContextMark.Line > 0 && e.ContextMark.Line != e.Mark.Line {
 		why += fmt.Sprintf(", %s that begins in line %d", e.ContextMsg, e.ContextMark.Line)
 	}
-	return fmt.Errorf("%s:%d:%d: %s", d.file, e.Mark.Line, max(e.Mark.Column, 1), why)
+	return fmt.Errorf("%s:%d:%d: %s", d.file, e.Mark.Line, max(e.Mark.Column, 1), why+hint)
 }
 
 // report adds an error at the position of node.
@@ -137,6 +138,10 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	if isNull(node) {
+		if strings.HasSuffix(path, "]") {
+			d.report(node, "%s has no value; a # begins a comment where it is not in quotes", path)
+			return
+		}
 		d.report(node, "%s has no value; leave the key out for its default", orRoot(path))
 		return
 	}
