@@ -138,11 +138,7 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	if isNull(node) {
-		if strings.HasSuffix(path, "]") {
-			d.report(node, "%s has no value; a # begins a comment where it is not in quotes", path)
-			return
-		}
-		d.report(node, "%s has no value; leave the key out for its default", orRoot(path))
+		d.report(node, "%s has no value; %s", orRoot(path), valueAdvice(path))
 		return
 	}
 	if to, ok := v.Addr().Interface().(defaulter); ok {
@@ -210,6 +206,14 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 			d.decode(value, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
 		}
 	}
+}
+
+// valueAdvice returns what to do about a key, or an entry of a list, without a value.
+func valueAdvice(path string) string {
+	if strings.HasSuffix(path, "]") {
+		return "a # begins a comment where it is not in quotes"
+	}
+	return "leave the key out for its default"
 }
 
 // alias calls use with the node that an alias refers to, unless the alias is
