@@ -163,6 +163,36 @@ func (f *Forest) Split(t int, leaf uint8, feature int, threshold float32) (secon
 	return second
 }
 
+// Join makes one leaf of the two below an inner node of tree t which is not its root. That is
+// kept, with the mean of their weights; the last leaf of the tree takes the number gone.
+func (f *Forest) Join(t, node int) (kept, gone uint8) {
+	last := uint8(f.Used[t] - 1)
+	nodes := f.Nodes[t*(f.Leaves-1):][:last]
+	first, second := uint8(^nodes[node].Branch[0]), uint8(^nodes[node].Branch[1])
+	kept, gone = min(first, second), max(first, second)
+	copy(nodes[node:], nodes[node+1:])
+	nodes[last-1] = Node{}
+	for i := range nodes[:last-1] {
+		for side, branch := range nodes[i].Branch {
+			switch {
+			case branch == int16(node):
+				nodes[i].Branch[side] = ^int16(kept)
+			case branch > int16(node):
+				nodes[i].Branch[side]--
+			case branch == ^int16(last):
+				nodes[i].Branch[side] = ^int16(gone)
+			}
+		}
+	}
+	w, other := f.LeafWeights(t, kept), f.LeafWeights(t, gone)
+	for k := range w {
+		w[k] = (w[k] + other[k]) / 2
+	}
+	copy(other, f.LeafWeights(t, last))
+	f.Used[t]--
+	return kept, gone
+}
+
 // LeafWeights returns the weights of a leaf, C.
 func (f *Forest) LeafWeights(t int, leaf uint8) []float32 {
 	at := (t*f.Leaves + int(leaf)) * f.Classes

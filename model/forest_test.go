@@ -130,6 +130,59 @@ func TestForestSplit(t *testing.T) {
 	}
 }
 
+// Join: the samples of the two leaves are in the one that is kept, those of the last leaf
+// in the one that is gone, all others where they were; the nodes stay in the order of a state.
+func TestForestJoin(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 2))
+	f, _ := randomForest(rng, 12, 12, 3, 2)
+	raw := make([]float32, 2)
+	joined := 0
+	for tree, used := range f.Used {
+		for node := 1; node < int(used)-1; node++ {
+			b := f.Nodes[tree*(f.Leaves-1)+node].Branch
+			if b[0] >= 0 || b[1] >= 0 {
+				continue
+			}
+			joined++
+			g := f.Clone()
+			kept, gone := g.Join(tree, node)
+			if g.Used[tree] != used-1 || min(^b[0], ^b[1]) != int16(kept) || max(^b[0], ^b[1]) != int16(gone) {
+				t.Fatalf("leaves %d and %d: kept %d, gone %d", ^b[0], ^b[1], kept, gone)
+			}
+			for range 200 {
+				RawTo(raw, randomInput(rng, 2))
+				before, want := f.Leaf(tree, raw), f.Leaf(tree, raw)
+				switch {
+				case before == gone:
+					want = kept
+				case before == uint8(used-1):
+					want = gone
+				}
+				if got := g.Leaf(tree, raw); got != want {
+					t.Fatalf("a sample of leaf %d is in %d, want %d", before, got, want)
+				}
+				for k, w := range g.LeafWeights(tree, want) {
+					v := f.LeafWeights(tree, before)[k]
+					if want == kept {
+						v = (f.LeafWeights(tree, kept)[k] + f.LeafWeights(tree, gone)[k]) / 2
+					}
+					if w != v {
+						t.Fatalf("leaf %d has weight %v, want %v", want, w, v)
+					}
+				}
+			}
+			for i, n := range g.Nodes[tree*(f.Leaves-1):][:used-2] {
+				if n.Branch[0] >= 0 && int(n.Branch[0]) <= i || n.Branch[1] >= 0 && int(n.Branch[1]) <= i {
+					t.Fatalf("node %d has the branches %v", i, n.Branch)
+				}
+			}
+		}
+	}
+	if joined < 10 {
+		t.Errorf("%d nodes joined: the test is too small", joined)
+	}
+}
+
 // The forest is an expert behind the regression, in both blends.
 func TestStackForest(t *testing.T) {
 	p, ws := stacked()

@@ -6,7 +6,8 @@
 //  1. the sample enters a ring of the latest ones, where the oldest leaves;
 //  2. the weights of its leaf in each tree take a step down the gradient of the log
 //     loss (step.go);
-//  3. its leaf in each tree is split where that is due (split.go);
+//  3. its leaf in each tree is split where that is due; a full tree joins two leaves that the
+//     stream has left for it (split.go);
 //  4. the weights take a step for one sample of the ring, drawn at random.
 //
 // Beside the forests of a fleet's members a second set of weights takes the same steps by the

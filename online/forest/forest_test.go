@@ -116,6 +116,65 @@ func TestLearnsPartitions(t *testing.T) {
 	}
 }
 
+// moved adds 100 to all features.
+func moved(x []float64) []float64 {
+	x = slices.Clone(x)
+	for i := range x {
+		x[i] += 100
+	}
+	return x
+}
+
+// A stream that moves to another range, as by another sensor or unit: the leaves of full
+// trees that no stored sample is in serve the new range. A learner that is restored meanwhile
+// carries on in the same bytes, and with tuned weights their partitions stay those of the own ones.
+func TestMoves(t *testing.T) {
+	s := Sizes{Trees: 20, Leaves: 20, Stored: 200}
+	for name, l := range map[string]*Learner{"alone": learner(s), "tuned": tunedLearner(s)} {
+		x, labels, weights := stream(rand.New(rand.NewPCG(21, 1)), 3000)
+		l.Learn(x[:5*1500], labels[:1500], weights[:1500])
+		x = moved(x[5*1500:])
+		labels, weights = labels[1500:], weights[1500:]
+		again := learner(s)
+		if err := decodeInto(again, encoded(l)); err != nil {
+			t.Fatal(err)
+		}
+		again.view.Counts = l.view.Counts
+		again.Among(l.members)
+		for i := 0; i < 1200; i += 100 {
+			for _, l := range []*Learner{l, again} {
+				l.Share()
+				snapshot := l.forest
+				kept := snapshot.Clone()
+				l.Learn(x[5*i:5*(i+100)], labels[i:i+100], weights[i:i+100])
+				if check(t, l); name == "tuned" {
+					checkTuned(t, l)
+				}
+				if !slices.Equal(snapshot.Nodes, kept.Nodes) || !slices.Equal(snapshot.Used, kept.Used) || !slices.Equal(snapshot.Weights, kept.Weights) {
+					t.Fatalf("%s: the forest of a snapshot has changed", name)
+				}
+			}
+			state := encoded(l)
+			if !slices.Equal(state, encoded(again)) {
+				t.Fatalf("%s: the restored learner has other bytes after %d samples", name, i+100)
+			}
+			if err := decodeInto(learner(s), state); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if name == "tuned" {
+			continue // the mean of all forests is what it learns
+		}
+		var sum float64
+		for i := 1200; i < 1500; i++ {
+			sum += loss(l, x[5*i:5*(i+1)], labels[i]) / 300
+		}
+		if sum > 0.8 {
+			t.Errorf("%s: log loss %.2f after the move, want at most 0.8", name, sum)
+		}
+	}
+}
+
 // A class that is added begins with weights of 0; one that is removed takes its weights
 // and its samples along.
 func TestClasses(t *testing.T) {

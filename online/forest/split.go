@@ -11,6 +11,7 @@ const (
 	minSplit = 12           // stored samples of a leaf that is split
 	retry    = minSplit / 2 // samples after which a leaf that could not be split is tried again
 	inherits = 0.25         // part of the squares of a leaf that its children begin with
+	crowded  = 8            // a leaf of a full tree is split that has so many times the mean share of the stored samples
 	noClass  = -1           // of a leaf without samples
 	mixed    = -2           // of a leaf with samples of several classes
 )
@@ -33,30 +34,90 @@ func (g *growth) note(class int) {
 }
 
 // visit notes a sample of a class in a leaf, and splits the leaf if that is due: it
-// has samples of several classes, and the tree has room.
+// has samples of several classes.
 func (l *Learner) visit(t int, leaf uint8, class int) {
 	g := &l.growth[t*l.forest.Leaves+int(leaf)]
 	if g.wait > 0 {
 		g.wait--
 	}
 	g.note(class)
-	if g.wait == 0 && g.class == mixed && int(l.forest.Used[t]) < l.cfg.Leaves {
+	if g.wait == 0 && g.class == mixed {
 		l.try(t, leaf)
 	}
+}
+
+// vacant returns an inner node of tree t below which are two leaves without stored samples,
+// or 0: the root is none.
+func (l *Learner) vacant(t int) int {
+	var taken [maxLeaves]bool
+	for _, leaf := range l.placesOf(t) {
+		taken[leaf] = true
+	}
+	f := l.forest
+	for i := 1; i < int(f.Used[t])-1; i++ {
+		b := f.Nodes[t*(f.Leaves-1)+i].Branch
+		if b[0] < 0 && b[1] < 0 && !taken[^b[0]] && !taken[^b[1]] {
+			return i
+		}
+	}
+	return 0
+}
+
+// join makes one leaf of those below a vacant node, and returns the number that leaf has then.
+func (l *Learner) join(t, node int, leaf uint8) uint8 {
+	f, c := l.forest, l.forest.Classes
+	last := f.Used[t] - 1
+	kept, gone := f.Join(t, node)
+	first := t * f.Leaves
+	at, other, from := first+int(kept), first+int(gone), first+int(last)
+	l.growth[other] = l.growth[from]
+	l.growth[at] = growth{wait: minSplit, class: noClass}
+	copyRow(l.squares, other, from, c)
+	l.tuned.join(at, other, from, c)
+	places := l.placesOf(t)
+	for slot, place := range places {
+		if place == uint8(last) {
+			places[slot] = gone
+		}
+	}
+	if leaf == uint8(last) {
+		return gone
+	}
+	return leaf
+}
+
+// copyRow copies one row of C values over another.
+func copyRow(s []float32, to, from, classes int) {
+	copy(s[to*classes:(to+1)*classes], s[from*classes:])
 }
 
 // try splits a leaf by its stored samples, if they are enough and of several classes
 // and a feature separates them. Both children begin with the leaf's weights, so that the
 // answers stay as they are, and with a part of its squares, so that they soon differ:
 // what the leaf has learnt says less about each of them.
+//
+// A full tree splits only a leaf that many of the stored samples are in, and makes one of two
+// leaves that none is in: a stream that moved to another range would stay in the few leaves
+// that are there.
 func (l *Learner) try(t int, leaf uint8) {
 	s, places := &l.split, l.placesOf(t)
 	s.collect(places, leaf)
+	full, node := int(l.forest.Used[t]) == l.cfg.Leaves, 0
+	if full && len(s.slots)*l.cfg.Leaves >= crowded*l.cfg.Stored {
+		node = l.vacant(t)
+	}
+	if full && node == 0 {
+		l.growth[t*l.forest.Leaves+int(leaf)].wait = minSplit
+		return
+	}
 	if !s.choose(&l.ring, &l.random) {
 		g := growthOf(s.slots, &l.ring)
 		g.wait = retry
 		l.growth[t*l.forest.Leaves+int(leaf)] = g
 		return
+	}
+	if full {
+		leaf = l.join(t, node, leaf)
 	}
 	l.moreLeaves(int(l.forest.Used[t]) + 1)
 	f := l.forest

@@ -220,3 +220,17 @@ func (t *tuned) tree(i int) (base, w, squares []float32) {
 	end := at + int(f.Used[i])*f.Classes
 	return t.base[at:end], f.Weights[at:end], t.squares[at:end]
 }
+
+// join follows Learner.join, by the rows of the leaves.
+func (t *tuned) join(kept, gone, last, classes int) {
+	if t == nil {
+		return
+	}
+	for _, s := range [][]float32{t.forest.Weights, t.base} {
+		for k := range classes {
+			s[kept*classes+k] = (s[kept*classes+k] + s[gone*classes+k]) / 2
+		}
+		copyRow(s, gone, last, classes)
+	}
+	copyRow(t.squares, gone, last, classes)
+}
