@@ -69,16 +69,22 @@ func (l *Learner) addClass(name string, out *Outcome) error {
 func (l *Learner) renameClass(from, to string) error {
 	r := &l.classes
 	k, known := r.index[from]
-	switch other, taken := r.index[to]; {
+	other, taken := r.index[to]
+	taken = taken && other != k && r.names[other] == to
+	switch {
 	case !known:
 		return fmt.Errorf("online: there is no class %.40q: %w", from, ErrClass)
 	case to == "" || len(to) > MaxLabel:
 		return fmt.Errorf("online: new name of %d bytes: want 1 to %d: %w", len(to), MaxLabel, ErrClass)
-	case taken && other != k && r.names[other] == to:
+	case taken && !r.imported[to]:
 		return fmt.Errorf("online: %.40q is the name of another class: %w", to, ErrClass)
 	}
 	if len(r.index) >= MaxNames {
 		return fmt.Errorf("online: %d names of classes are in use, at most %d: %w", len(r.index), MaxNames, ErrClass)
+	}
+	if taken { // by a class of the fleet: it is this one
+		l.dropClasses([]int{other})
+		k = r.index[from]
 	}
 	if old := r.names[k]; r.imported[old] {
 		delete(r.imported, old)

@@ -121,3 +121,40 @@ func TestLabelsDisplaceImportedClasses(t *testing.T) {
 	teach(l, 2, 100, "c0", "c1", "c2")
 	checkSound(t, l)
 }
+
+// An own class may get the name of one that members have brought: it is that class then.
+func TestRenameToAnImportedClass(t *testing.T) {
+	for _, n := range []int{20, 150} {
+		cfg := fleetConfig()
+		cfg.Fleet.Unseen = MixUnseen
+		l := taught(t, cfg, 1, n, "c0", "c1")
+		set := junk(t, cfg)
+		merged(t, l, set)
+		for _, tc := range []struct {
+			from, to string
+			want     []string
+			imported []string
+			refused  bool
+		}{
+			{"c0", "c1", []string{"c0", "c1", "j0", "j1"}, []string{"j0", "j1"}, true},
+			{"j0", "j1", []string{"c0", "c1", "j1"}, []string{"j1"}, false},
+			{"c1", "j1", []string{"c0", "j1"}, nil, false},
+		} {
+			out := l.Add(&Event{Kind: ClassRename, Label: tc.from, Name: tc.to})
+			if got := slices.Sorted(slices.Values(l.classes.names)); !slices.Equal(got, tc.want) || !slices.Equal(l.importedNames(), tc.imported) || (out.Refused != nil) != tc.refused {
+				t.Errorf("%d labels, %s to %s: the classes are %q, imported %q, refused %v", n, tc.from, tc.to, got, l.importedNames(), out.Refused)
+			}
+			l = again(t, l)
+		}
+		merged(t, l, set)
+		teach(l, 2, 60, "c0", "c1") // by its former name
+		if got := l.classes.names; !slices.Equal(got, []string{"c0", "j1", "j0"}) && !slices.Equal(got, []string{"c0", "j1"}) {
+			t.Errorf("%d labels: the classes are %q after another merge", n, got)
+		}
+		p, err := l.Predict(circle[1][:])
+		if err != nil || p.Classes[slices.Index(p.Probs, slices.Max(p.Probs))] != "j1" {
+			t.Errorf("%d labels: the answer is %v of %q, %v", n, p.Probs, p.Classes, err)
+		}
+		checkSound(t, l)
+	}
+}

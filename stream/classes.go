@@ -262,9 +262,6 @@ func (m *modelState) foresee(events []online.Event) {
 		case online.ClassRemove:
 			_ = m.classes.remove(ev.Label)
 		case online.ClassRename:
-			if !m.classes.same(ev.Label, ev.Name) {
-				m.classes.dropped(ev.Name) // it was no class then
-			}
 			_ = m.classes.rename(ev.Label, ev.Name)
 		case online.Merge:
 			m.classes.imports(ev.Label)
@@ -333,13 +330,17 @@ func (c *classes) rename(from, to string) error {
 	if !known {
 		return fmt.Errorf("there is no class %.80q", from)
 	}
-	if c.known[to] == to && to != class {
+	taken := c.known[to] == to && to != class
+	if taken && !c.imported[to] {
 		return fmt.Errorf("%.80q is the name of another class", to)
 	}
 	if len(c.known) >= online.MaxNames {
 		return fmt.Errorf("%d names of classes are in use, former ones included, at most %d: remove a class, or reset the model", len(c.known), online.MaxNames)
 	}
 	c.change()
+	if taken { // by a class of the fleet: it is this one
+		c.drop(to)
+	}
 	for name, of := range c.known {
 		if of == class {
 			c.known[name] = to

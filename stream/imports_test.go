@@ -149,6 +149,10 @@ func TestImportedClassesAsTheLearner(t *testing.T) {
 				im.save()
 			case op == 5:
 				im.start(t)
+			case op == 6 && quiet && im.old == 0 && len(im.notices) == 0:
+				if to := string(rune('a' + rng.IntN(9))); im.classes().rename(label, to) == nil {
+					im.record(online.Event{Kind: online.ClassRename, Label: label, Name: to})
+				}
 			case im.classes().refusal(label) != "":
 				full++
 			default:
