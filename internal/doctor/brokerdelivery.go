@@ -94,7 +94,7 @@ func (p *brokerProbe) finds(ctx context.Context, topic, filter string) (bool, er
 	}
 	defer reader.Close()
 	for _, f := range []string{p.mark(), filter} {
-		if _, err := p.subscribe(ctx, reader, f, 1); err != nil {
+		if _, err := p.subscribe(ctx, reader, f, p.qos); err != nil {
 			return false, err
 		}
 	}
@@ -130,7 +130,7 @@ func (p *brokerProbe) shared(ctx context.Context) error {
 			return err
 		}
 		defer c.Close()
-		granted, err := p.subscribe(ctx, c, filter, 1)
+		granted, err := p.subscribe(ctx, c, filter, p.qos)
 		if err != nil {
 			if ctx.Err() == nil {
 				p.unshared(name, "the broker ends the connection over them", nil)
@@ -142,7 +142,7 @@ func (p *brokerProbe) shared(ctx context.Context) error {
 			p.unshared(name, "the broker refuses them", nil)
 			return nil
 		}
-		if _, err := p.subscribe(ctx, c, p.mark(), 1); err != nil {
+		if _, err := p.subscribe(ctx, c, p.mark(), p.qos); err != nil {
 			return err
 		}
 	}

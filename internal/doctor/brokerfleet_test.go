@@ -59,3 +59,16 @@ func TestDeliveryIsTried(t *testing.T) {
 		})
 	}
 }
+
+// At a broker that allows QoS 0 alone the tests use no other, as a daemon with mqtt.qos: 0.
+func TestQoS0(t *testing.T) {
+	b := brokertest.New(t, func(t *testing.T, addr string) func() { return brokertest.MosquittoWith(t, addr, "max_qos 0\n") })
+	cfg := config.Default()
+	cfg.Node, cfg.MQTT.Servers, cfg.MQTT.QoS = "pi1", []string{b.URL()}, 0
+	d := &Diagnosis{Grade: OK, Within: Patient(1)}
+	ExamineDelivery(t.Context(), d, &cfg)
+	if d.Grade != OK {
+		t.Errorf("the grade is %s:\n%s", d.Grade, d.text())
+	}
+	d.expect(t, "ok broker: connected", "ok retained messages: kept", "ok shared subscriptions")
+}

@@ -27,6 +27,7 @@ type brokerProbe struct {
 	cfg   *config.Config
 	topic string // of the probe, without a / at its end
 	owner string // topic of the node
+	qos   byte   // of the daemon
 
 	publisher *broker.Publisher
 }
@@ -36,16 +37,20 @@ func newBrokerProbe(d *Diagnosis, cfg *config.Config) *brokerProbe {
 	id := make([]byte, 4)
 	rand.Read(id)
 	owner := cfg.MQTT.BaseTopic + "/" + cfg.Node
-	return &brokerProbe{d: d, cfg: cfg, owner: owner, topic: owner + "/doctor-" + hex.EncodeToString(id)}
+	return &brokerProbe{d: d, cfg: cfg, owner: owner, qos: byte(cfg.MQTT.QoS), topic: owner + "/doctor-" + hex.EncodeToString(id)}
 }
 
 // examineBroker tests the properties that the daemon needs of its broker.
 func examineBroker(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 	p := newBrokerProbe(d, cfg)
+	tests := []func(context.Context) error{p.retained, p.shared, p.fleets}
+	if p.qos > 0 {
+		tests = append(tests, p.window, p.session)
+	}
 	p.examine(ctx, func(c *broker.Client) {
 		p.certificate(c)
 		p.subscriptions(ctx, c)
-	}, p.retained, p.shared, p.fleets, p.window, p.session, p.payload)
+	}, append(tests, p.payload)...)
 }
 
 // ExamineDelivery tests the deliveries that a broker may grant and not make:
@@ -73,13 +78,13 @@ func (p *brokerProbe) examine(ctx context.Context, inspect func(*broker.Client),
 	}
 	connected := time.Since(began)
 	defer first.Close()
-	if p.publisher, err = broker.NewPublisher(ctx, cfg.MQTT, 1, nil, nil, func() {}); err != nil {
+	if p.publisher, err = broker.NewPublisher(ctx, cfg.MQTT, p.qos, nil, nil, func() {}); err != nil {
 		d.fail("broker", err.Error(), "a second connection was refused: does the broker limit them (max_connections)?")
 		return
 	}
 	defer p.publisher.Close()
 	if err := p.roundTrip(ctx, first, echoes, connected); err != nil {
-		d.fail("broker", err.Error(), "let user "+p.user()+" read and write "+p.owner+"/#; the daemon needs the same")
+		d.fail("broker", err.Error(), "let user "+p.user()+" read and write "+p.owner+"/#; the daemon needs the same. For a broker that allows QoS 0 alone set mqtt.qos: 0")
 		return
 	}
 	inspect(first)
@@ -132,11 +137,11 @@ func (p *brokerProbe) unsubscribe(ctx context.Context, c *broker.Client, filter 
 	return c.Unsubscribe(ctx, filter)
 }
 
-// publishOver publishes a message of QoS 1 over a connection.
+// publishOver publishes a message over a connection.
 func (p *brokerProbe) publishOver(ctx context.Context, c *broker.Client, topic string, retained bool, payload []byte) error {
 	ctx, cancel := p.step(ctx)
 	defer cancel()
-	return c.Publish(ctx, topic, 1, retained, payload)
+	return c.Publish(ctx, topic, p.qos, retained, payload)
 }
 
 // publish publishes a message over the probe's publisher.
@@ -153,7 +158,7 @@ func (p *brokerProbe) publish(ctx context.Context, topic string, payload []byte)
 func (p *brokerProbe) roundTrip(ctx context.Context, c *broker.Client, in *inbox, connected time.Duration) error {
 	const turns = 5
 	topic := p.topic + "/echo"
-	if granted, err := p.subscribe(ctx, c, topic, 1); err != nil {
+	if granted, err := p.subscribe(ctx, c, topic, p.qos); err != nil {
 		return err
 	} else if !granted {
 		return fmt.Errorf("subscribe to %s: the broker refuses it", topic)
