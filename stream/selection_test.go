@@ -294,15 +294,15 @@ func TestStickyLabels(t *testing.T) {
 func TestTeachingOfManyDevices(t *testing.T) {
 	teach := teaching{every: int64(time.Hour), most: 2000}
 	learnt := 0
-	for minute := range int64(10) {
+	for _, minute := range []int64{0, 1, 10, 60, 61} {
 		for device := range 2000 {
 			if !teach.skips(fmt.Sprint(device), minute*int64(time.Minute)) {
 				learnt++
 			}
 		}
 	}
-	if learnt != 2000 {
-		t.Errorf("%d samples of 2000 devices are learnt in an hour, want one of each", learnt)
+	if learnt != 4000 {
+		t.Errorf("%d samples of 2000 devices are learnt in two hours, want one of each in each hour", learnt)
 	}
 	for device := range 5000 {
 		teach.skips(fmt.Sprint("other ", device), 0)

@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -203,7 +204,7 @@ func (st *stage) read(msg *mqtt.Message, input int, device string, readings []co
 		if r.RawTime != "" {
 			var ok bool
 			if t, ok = signal.ParseTime(r.RawTime, st.zone); !ok {
-				return codec.Refuse(codec.Malformed, "entry %d: the time %.40s is neither RFC 3339 nor Unix time in s, ms, µs or ns", i, r.RawTime)
+				return codec.Refuse(codec.Malformed, "%sthe time %.40s is neither RFC 3339 nor Unix time in s, ms, µs or ns", entryOf(i, len(readings)), r.RawTime)
 			}
 		}
 		if own := r.RawTime != ""; i == 0 {
@@ -214,6 +215,14 @@ func (st *stage) read(msg *mqtt.Message, input int, device string, readings []co
 		m.Rows = append(m.Rows, signal.Row{Time: t - int64(r.Back), X: r.X, Absent: r.Absent, Label: r.Label})
 	}
 	return nil
+}
+
+// entryOf names entry i of n for an error, "" for the only one.
+func entryOf(i, n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "entry " + strconv.Itoa(i) + ": "
 }
 
 // repeats reports whether the broker has sent a message again that is among the latest,

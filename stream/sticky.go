@@ -25,7 +25,7 @@ func (t *teaching) skips(device string, at int64) bool {
 	if latest, ok := t.latest[device]; ok && at >= latest && at-latest < t.every {
 		return true
 	}
-	if len(t.latest) >= t.most || t.latest == nil {
+	if _, known := t.latest[device]; !known && len(t.latest) >= t.most || t.latest == nil {
 		t.latest = map[string]int64{}
 	}
 	t.latest[strings.Clone(device)] = at
