@@ -24,6 +24,7 @@ import (
 // footprint estimates the memory of a daemon, in bytes.
 type footprint struct {
 	models  uint64   // each with classes.max classes
+	growth  uint64   // of the largest, while it learns and classes are added
 	now     uint64   // each with the classes that it has learnt or that the configuration declares
 	classes int      // learnt or declared ones; −1 if the state file cannot be read
 	queues  uint64   // messages that arrive and leave
@@ -34,9 +35,10 @@ type footprint struct {
 }
 
 const (
-	heapBase    = 8 << 20 // of the heap, beside models, queues and pending samples
+	heapBase    = 4 << 20 // of the heap, beside models, queues and pending samples
 	programBase = 8 << 20 // pages of the program that are in use; the system reclaims the others
 	pendingBase = 1 << 10 // of a pending sample, beside its features
+	garbage     = 0.15    // of the heap that lasts, what the collector leaves until its next run; less under a goal
 )
 
 // expectedMembers is the number of a fleet's other members where neither the configuration
@@ -56,7 +58,9 @@ func footprintOf(cfg *config.Config) *footprint {
 		classes := max(learnt[name].classes, len(m.Classes.Names))
 		f.classes += classes
 		f.now += residentSize(m, classes)
-		f.models += residentSize(m, max(classes, m.Classes.Max))
+		most := max(classes, m.Classes.Max)
+		f.models += residentSize(m, most)
+		f.growth = max(f.growth, growthSize(m, most))
 		p := cfg.Models[name].Pending
 		f.pending += min(uint64(p.MaxBytes), uint64(p.Max)*uint64(pendingBase+8*len(m.Features)))
 		if c := cfg.Models[name].Fleet; c.Enabled() {
@@ -96,9 +100,13 @@ func (f *footprint) expect(c *fleet.Config, m online.Config, known, classes int)
 }
 
 // most returns the memory when every queue and every model is full, with the expected
-// members of fleets.
-func (f *footprint) most() uint64 {
-	return f.lasting() + programBase + f.queues + f.pending + f.windows
+// members of fleets, and the garbage of the heap unless there is a goal for it.
+func (f *footprint) most(goal bool) uint64 {
+	n := f.lasting() + f.growth
+	if !goal {
+		n += uint64(garbage * float64(n))
+	}
+	return n + programBase + f.queues + f.pending + f.windows
 }
 
 // lasting returns the part of the heap that never shrinks.
@@ -117,8 +125,9 @@ func (f *footprint) join(separator string) string {
 	if f.windows > 0 {
 		windows = fmt.Sprintf("%s for windows of signals, ", terminal.Bytes(f.windows))
 	}
-	all := fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s for messages that arrive and leave, %s for samples that wait for labels, %s%s for the program",
-		terminal.Bytes(f.most()), terminal.Bytes(f.models), now, terminal.Bytes(f.queues), terminal.Bytes(f.pending), windows, terminal.Bytes(heapBase+programBase))
+	others := f.most(false) - f.models - f.growth - f.fleets - f.queues - f.pending - f.windows
+	all := fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s while it learns and classes are added, %s for messages that arrive and leave, %s for samples that wait for labels, %s%s for the program and garbage",
+		terminal.Bytes(f.most(false)), terminal.Bytes(f.models), now, terminal.Bytes(f.growth), terminal.Bytes(f.queues), terminal.Bytes(f.pending), windows, terminal.Bytes(others))
 	return strings.Join(append([]string{all}, f.members...), separator)
 }
 
@@ -162,6 +171,15 @@ func residentSize(cfg online.Config, classes int) uint64 {
 		kernels = max(c, 1)
 	}
 	return 8*(7*h*c*(m*m+m)/2+n*(8*d+8*h*c)+kernels*(4*n*m+12*(m*d+d)+4*m*m)+9*m*m) + cfg.ForestMemory(classes)
+}
+
+// growthSize estimates the memory that a model with C classes has for a while: for posteriors
+// with fewer classes while labels add one after the other, H·C·M² two and a half times; and
+// for the samples of a gradient, H·C·M each, which all models share.
+func growthSize(cfg online.Config, classes int) uint64 {
+	const samples = 56
+	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
+	return 8 * (5*h*c*(m*m+m)/2 + samples*h*c*m)
 }
 
 // memoryBound is a limit of a daemon's memory.
@@ -234,12 +252,13 @@ func (h Host) memoryLimit() (limit uint64, by string) {
 
 // excess describes the limits that the footprint may exceed, with advice.
 func (f *footprint) excess(bounds []memoryBound) (found []string, advice string) {
+	goal := slices.ContainsFunc(bounds, func(b memoryBound) bool { return b.goal })
 	for _, b := range bounds {
 		switch {
 		case b.goal && f.lasting() > b.bytes:
 			found = append(found, fmt.Sprintf("%s of the heap last, and %s allows %s: collecting garbage would take up most of the processor", terminal.Bytes(f.lasting()), b.by, terminal.Bytes(b.bytes)))
-		case !b.goal && f.most() > b.bytes:
-			found = append(found, fmt.Sprintf("%s may be needed, and %s allows %s", terminal.Bytes(f.most()), b.by, terminal.Bytes(b.bytes)))
+		case !b.goal && f.most(goal) > b.bytes:
+			found = append(found, fmt.Sprintf("%s may be needed, and %s allows %s", terminal.Bytes(f.most(goal)), b.by, terminal.Bytes(b.bytes)))
 		}
 	}
 	return found, "lower classes.max, inducing, the number of horizons, fleet.max_members, or window.devices and window.max_rows, or raise the limit (MemoryMax and GOMEMLIMIT in the unit file)"
@@ -257,7 +276,7 @@ func (f *footprint) describe(w io.Writer, bounds []memoryBound) {
 // examineMemory compares the memory that the daemon may need with the limits.
 func examineMemory(d *Diagnosis, cfg *config.Config, h Host) {
 	f, bounds := footprintOf(cfg), h.memoryBounds(cfg)
-	figure := map[string]uint64{"need_bytes": f.most(), "now_bytes": f.now}
+	figure := map[string]uint64{"need_bytes": f.most(false), "now_bytes": f.now}
 	for _, b := range bounds {
 		if b.goal {
 			figure["goal_bytes"] = b.bytes
