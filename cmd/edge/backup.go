@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,9 @@ edge restore puts it back.`,
   edge backup edge.db copy.db && edge inspect copy.db`,
 		Args: cobra.ExactArgs(2),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			if args[1] == "-" {
+				return exit.With(exit.Usage, errors.New("backup: the copy has to be a file: give its name in place of -"))
+			}
 			size, err := persist.Backup(args[0], args[1])
 			if err != nil {
 				return exit.With(exit.Store, err)

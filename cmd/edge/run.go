@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 	"edge/cmd/internal/cli"
 	"edge/internal/config"
 	"edge/internal/daemon"
+	"edge/internal/exit"
 	"edge/internal/terminal"
 )
 
@@ -36,6 +38,9 @@ whenever one of those files changes.`,
   kill -HUP $(pidof edge)`,
 		Args: cobra.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			if length < 0 {
+				return exit.With(exit.Usage, fmt.Errorf("--for %v: want more than 0s", length))
+			}
 			asked := make(chan os.Signal, 1)
 			signal.Notify(asked, syscall.SIGHUP) // first: without it the signal ends the program
 			defer signal.Stop(asked)
