@@ -24,12 +24,12 @@ func (l *Learner) correct(ev *Event, out *Outcome) {
 	exact := l.unlearn(ev)
 	again := *ev
 	again.Kind = Observe
-	samples := []Event{again}
-	if !known {
-		if samples = l.confirm(&again); len(samples) > 0 {
-			l.displace(out)
-			is, out.ClassAdded = l.classes.add(ev.Label), ev.Label
-		}
+	var samples []Event
+	if known {
+		samples = append(l.classes.release(ev.Label), again)
+	} else if samples = l.confirm(&again); len(samples) > 0 {
+		l.displace(out)
+		is, out.ClassAdded = l.classes.add(ev.Label), ev.Label
 	}
 	if len(samples) > 0 {
 		l.own(is, out)

@@ -122,6 +122,34 @@ func TestLabelsDisplaceImportedClasses(t *testing.T) {
 	checkSound(t, l)
 }
 
+// Samples that wait for the confirmation of their label are learnt with its next one, if a
+// merge or another name has made it that of a class.
+func TestHeldSamplesAreLearnt(t *testing.T) {
+	for name, makeClass := range map[string]func(t *testing.T, l *Learner){
+		"merge":  func(t *testing.T, l *Learner) { merged(t, l, junk(t, l.cfg)) },
+		"rename": func(t *testing.T, l *Learner) { l.Add(&Event{Kind: ClassRename, Label: "c1", Name: "j0"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := fleetConfig()
+			cfg.Fleet.Unseen, cfg.Classes.Confirm = MixUnseen, 4
+			l := taught(t, cfg, 1, 150, "c0", "c1")
+			for range 2 {
+				l.Add(&Event{Kind: Observe, X: circle[2][:], Label: "j0"})
+			}
+			makeClass(t, l)
+			l = again(t, l)
+			judged := l.Scores().N
+			l.Add(&Event{Kind: Observe, X: circle[2][:], Label: "j0"})
+			if n := l.Scores().N - judged; n != 3 || l.classes.held() != 0 {
+				t.Errorf("%d samples are learnt, want 3, and %d are held", n, l.classes.held())
+			}
+			l = again(t, l)
+			teach(l, 2, 60, "c0", "c1")
+			checkSound(t, l)
+		})
+	}
+}
+
 // An own class may get the name of one that members have brought: it is that class then.
 func TestRenameToAnImportedClass(t *testing.T) {
 	for _, n := range []int{20, 150} {
