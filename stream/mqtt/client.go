@@ -198,7 +198,7 @@ func (c *Client) subscribed(conn *Conn) {
 	if c.quiet {
 		level = slog.LevelDebug
 	}
-	c.Log.Log(context.Background(), level, "connected to the broker", "client_id", c.ID, "attempts", c.attempts+1)
+	c.Log.Log(context.Background(), level, "connected to the broker", "server", conn.server, "client_id", c.ID, "attempts", c.attempts+1)
 	c.attempts = 0
 }
 
@@ -283,6 +283,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 			if err != nil {
 				return nil, err
 			}
+			conn.server = u.Redacted()
 			conn.net = newFrameConn(nc, c.MaxPayload, writeTimeout)
 			conn.net.keepalive = uint16(c.Config.Keepalive / time.Second)
 			conn.net.onMessage, conn.net.onPuback = conn.receive, conn.receipts.pubackRead

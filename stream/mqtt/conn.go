@@ -23,6 +23,7 @@ type Conn struct {
 	cursor    *cursorState
 	cursors   []delivery // unacknowledged cursors; owned by the caller of PublishCursor
 	since     time.Time
+	server    string       // of Config.Servers
 	unacked   atomic.Int64 // received messages of QoS 1 and 2 that are not acknowledged
 	granted   atomic.Bool  // the broker granted all subscriptions
 	skipping  atomic.Bool  // a message of QoS 1 found the queue full: the broker must send it and its successors again

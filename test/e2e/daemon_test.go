@@ -57,7 +57,9 @@ func TestStopAndStart(t *testing.T) {
 		data := harness.WaveformFile(t, 600)
 		config, _ := harness.WaveformConfig(t, b.URL())
 		first := harness.Start(t, config)
-		first.Await("connected to the broker")
+		if server := first.Await("connected to the broker").Get("server").String(); server != b.URL() {
+			t.Errorf("connected to server %q, want %q", server, b.URL())
+		}
 		rate := "150"
 		if len(harness.Emulator) > 0 {
 			rate = "30" // it learns no faster beside others
