@@ -14,6 +14,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/tidwall/gjson"
+	"github.com/x448/float16"
 )
 
 // cborCodec reads CBOR (RFC 8949) with the same members as JSON. It converts the
@@ -206,7 +207,7 @@ func typedArray(t cbor.Tag, whole bool) ([]float64, bool) {
 	}
 	switch t.Number {
 	case 80, 84:
-		size, number = 2, func(b []byte) float64 { return half(order.Uint16(b)) }
+		size, number = 2, func(b []byte) float64 { return float64(float16.Frombits(order.Uint16(b)).Float32()) }
 	case 81, 85:
 		size, number = 4, func(b []byte) float64 { return float64(math.Float32frombits(order.Uint32(b))) }
 	case 82, 86:
@@ -240,25 +241,6 @@ func typedArray(t cbor.Tag, whole bool) ([]float64, bool) {
 		numbers[i] = number(data[i*size:])
 	}
 	return numbers, true
-}
-
-// half returns the number of a float of 16 bits (IEEE 754, binary16): 1 bit sign, 5 bits
-// exponent with bias 15, 10 bits fraction.
-func half(bits uint16) float64 {
-	exponent, fraction := int(bits>>10&31), float64(bits&1023)
-	v := math.Ldexp(1024+fraction, exponent-25)
-	switch {
-	case exponent == 0:
-		v = math.Ldexp(fraction, -24)
-	case exponent == 31 && fraction == 0:
-		v = math.Inf(1)
-	case exponent == 31:
-		v = math.NaN()
-	}
-	if bits>>15 == 1 {
-		v = -v
-	}
-	return v
 }
 
 // appendTimestamp appends a time as a JSON string, UTC, to the millisecond.

@@ -70,6 +70,7 @@ var libraries = map[string][]string{
 	"github.com/mochi-mqtt/server":          {"internal/broker/embedded", "internal/broker/brokertest"},
 	"github.com/spf13":                      {"cmd/edge", "cmd/edge-lab", "cmd/internal/cli"},
 	"github.com/tidwall/gjson":              {""},
+	"github.com/x448/float16":               {"stream/codec"},
 	"go.etcd.io/bbolt":                      {"persist"},
 	"go.yaml.in/yaml":                       {"internal/config"},
 	"golang.org/x/net":                      {"stream/mqtt"},
