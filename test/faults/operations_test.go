@@ -123,7 +123,12 @@ func (s *scenario) run(start func(config, store string) *harness.Daemon) (log st
 		}
 		return tap.Acknowledged() == operationRows
 	}) {
-		t.Fatalf("%d of %d samples are acknowledged:\n%s%s", tap.Acknowledged(), operationRows, log, d.Log())
+		var err error
+		select {
+		case err = <-published:
+		default:
+		}
+		t.Fatalf("%d of %d samples are acknowledged, published: %v, %v:\n%s%s", tap.Acknowledged(), operationRows, begun, err, log, d.Log())
 	}
 	if err := <-published; err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -97,12 +99,13 @@ func (p *Tap) serve(daemon net.Conn) {
 	// without a number: mosquitto 2.0.11 reuses an identifier in flight where more
 	// than 65,535 messages wait. Guarded by p.mu.
 	samples := map[uint16][]int{}
+	streams := map[uint16]bool{} // subscriptions that are not of the daemon's own topics alone, by packet identifier
 	var down sync.WaitGroup
 	down.Go(func() {
 		p.follow(daemon, broker, func(packet packets.ControlPacket) {
 			switch m := packet.(type) {
 			case *packets.SubackPacket:
-				p.suback = true
+				p.suback = p.suback || streams[m.MessageID]
 			case *packets.PublishPacket:
 				samples[m.MessageID] = append(samples[m.MessageID], int(gjson.GetBytes(m.Payload, "id").Int()))
 			}
@@ -111,8 +114,11 @@ func (p *Tap) serve(daemon net.Conn) {
 	})
 	// The bytes that a killed daemon has written are still read to their end.
 	p.follow(broker, daemon, func(packet packets.ControlPacket) {
-		if m, ok := packet.(*packets.ConnectPacket); ok {
+		switch m := packet.(type) {
+		case *packets.ConnectPacket:
 			p.password = string(m.Password)
+		case *packets.SubscribePacket:
+			streams[m.MessageID] = slices.ContainsFunc(m.Topics, func(filter string) bool { return !strings.HasPrefix(filter, "edge/") })
 		}
 		m, ok := packet.(*packets.PubackPacket)
 		if !ok {
