@@ -133,12 +133,7 @@ func (n *Node) rollback(r *request) backgroundCommand {
 		if err != nil {
 			return nil, err
 		}
-		order := r.eventMutation(online.Event{Kind: online.Replace, State: state, Name: r.replace}, about, func() error {
-			if classes, ok := about["classes"].([]string); ok { // labels that follow may add others
-				r.models[0].classes.reset(classes)
-			}
-			return nil
-		})
+		order := r.eventMutation(online.Event{Kind: online.Replace, State: state, Name: r.replace}, about, func() error { return nil })
 		order.reply = r.reply
 		msg := &mqtt.Message{Topic: "request/" + r.target, QoS: 1, Arrived: time.Now(), Attached: order, Ack: func() {}}
 		if taken, _ := n.ring.Push(msg, nil); !taken || n.client.Stopping() {

@@ -192,25 +192,6 @@ func TestLateLabels(t *testing.T) {
 			}
 		})
 	}
-	in("classes that follow a rollback stay, those before it go", t, func(t *testing.T) {
-		cfg, m := testConfig()
-		cfg.Control.Enabled = true
-		r := newProgrammedRig(t, newFakeJournal(), cfg, Program{Earlier: func(context.Context, string, string) ([]byte, map[string]any, error) {
-			return []byte("earlier"), map[string]any{"classes": []string{"ok"}}, nil
-		}}, m)
-		r.send(p7, `{"features":[1,0],"label":"ok"}`, `{"features":[2,0],"label":"before"}`)
-		time.Sleep(time.Second)
-		r.send("edge/n1/request/rollback/bearing", "")
-		time.Sleep(time.Second)
-		r.send(p7, `{"features":[3,0],"label":"after"}`)
-		time.Sleep(time.Second)
-		classes := r.node.models[0].classes
-		equal(t, "classes", slices.Sorted(slices.Values(classes.names())), []string{"after", "ok"})
-		r.node.Notify(online.Notice{Model: "bearing", Kind: online.NoticeRolledBack})
-		if names := classes.names(); !slices.Contains(names, "after") {
-			t.Errorf("the model has rolled back: classes %q", names)
-		}
-	})
 	for _, request := range []string{"reset", "rollback"} {
 		in("after a "+request+" prediction sets follow them as before", t, func(t *testing.T) {
 			cfg, m := testConfig()

@@ -276,7 +276,7 @@ func (n *Node) Notify(notice online.Notice) {
 				m.classes.removed(notice.Detail)
 			}
 		case online.NoticeRolledBack:
-			m.addLearnt() // with their former names
+			m.knowClasses()
 			n.fleets.again(m)
 			n.leaveFleet(m)
 		case online.NoticeReset:
