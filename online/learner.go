@@ -221,9 +221,8 @@ func (l *Learner) observe(ev *Event, out *Outcome) {
 		return
 	}
 	if k, known := l.classes.index[ev.Label]; known {
-		held := l.classes.release(ev.Label) // if the class came by a merge or another name meanwhile
-		for i := range held {
-			l.example(&held[i], k, out)
+		for _, held := range l.classes.release(ev.Label) { // if the class came by a merge or another name meanwhile
+			l.example(&held, k, out)
 		}
 		l.example(ev, k, out)
 		return
