@@ -18,7 +18,10 @@ import (
 // connection ended: RELIABILITY.md has the table, and stream's set of
 // unconfirmed messages relies on it.
 func TestSentAgain(t *testing.T) {
-	for name, renewed := range map[string]bool{"mosquitto": false, "nats": false, "rabbitmq": true, "activemq": false} {
+	type repeats struct{ renewed, dup bool } // the identifier of a repeated message, and its flag
+	for name, of := range map[string]repeats{
+		"mosquitto": {dup: true}, "nats": {dup: true}, "rabbitmq": {renewed: true, dup: true}, "activemq": {dup: true}, "flashmq": {},
+	} {
 		t.Run(name, func(t *testing.T) {
 			broker := brokertest.New(t, brokertest.Servers[name].Start)
 			const sent, acknowledged = 8, 3
@@ -45,10 +48,10 @@ func TestSentAgain(t *testing.T) {
 				p := second.message()
 				got = append(got, fmt.Sprint(p.MessageID, " ", p.Dup, " ", string(p.Payload)))
 				id := before[i].MessageID
-				if renewed {
+				if of.renewed {
 					id = uint16(i - acknowledged + 1)
 				}
-				want = append(want, fmt.Sprint(id, " ", true, " ", i))
+				want = append(want, fmt.Sprint(id, " ", of.dup, " ", i))
 			}
 			slices.Sort(got) // NATS sends again in any order
 			slices.Sort(want)
@@ -62,7 +65,7 @@ func TestSentAgain(t *testing.T) {
 // Real brokers send a retained message again to a client that is subscribed to it by another
 // filter: so a member of a fleet asks for one that was lost.
 func TestRetainedSentAgain(t *testing.T) {
-	for _, name := range []string{"mosquitto", "nats"} {
+	for _, name := range []string{"mosquitto", "nats", "flashmq"} {
 		t.Run(name, func(t *testing.T) {
 			broker := brokertest.New(t, brokertest.Servers[name].Start)
 			publisher := connectRaw(t, broker.Addr, "edge-kept-publisher")

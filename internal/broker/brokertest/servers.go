@@ -30,6 +30,7 @@ var Servers = map[string]Server{
 	"nats":     {NATS, false},
 	"activemq": {ActiveMQ, true},  // says of each session that it has none
 	"rabbitmq": {RabbitMQ, false}, // a new consumer may get new messages before those of its predecessor
+	"flashmq":  {FlashMQ, true},   // sets no DUP flag
 }
 
 // Mosquitto starts a mosquitto with its default settings.
@@ -116,6 +117,20 @@ func ActiveMQ(t *testing.T, addr string) (stop func()) {
 		"-Dactivemq.home=/usr/share/activemq", "-Dactivemq.base="+dir, "-Dactivemq.data="+dir, "-Djava.io.tmpdir="+dir,
 		"org.apache.activemq.console.Main", "start", "broker:(mqtt://"+addr+")?persistent=false&useJmx=false&brokerName=test")
 	return serve(t, addr, cmd, kill)
+}
+
+// FlashMQ starts a FlashMQ at addr. CI does not install it, since Debian has none.
+func FlashMQ(t *testing.T, addr string) (stop func()) {
+	t.Helper()
+	program, err := exec.LookPath("flashmq")
+	if err != nil {
+		t.Skip("flashmq is not installed: " + err.Error())
+	}
+	host, port, _ := net.SplitHostPort(addr)
+	dir := t.TempDir()
+	config := writeFile(t, "flashmq.conf", fmt.Sprintf("log_file %s/log\nstorage_dir %s\nallow_anonymous true\nmax_qos_msg_pending_per_client 65535\n"+
+		"listen {\nprotocol mqtt\nport %s\ninet4_bind_address %s\ninet_protocol ip4\n}\n", dir, dir, port, host))
+	return serve(t, addr, exec.Command(program, "--config-file", config), terminate)
 }
 
 // lookUp returns the path of a program, and skips the test if it is not installed.
