@@ -155,6 +155,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 		home: newHomeAssistant(cfg, prefix), changed: make(chan struct{}, 1),
 		counts: n.counts, stats: n.Stats, moreHealth: deps.Health, onEvent: deps.OnEvent, log: n.log, started: time.Now(), limits: n.limits(),
 	}
+	n.outbox.OnRefused(n.report.refused)
 	n.report.settings.Store(&deps.Settings)
 	n.report.home.changed = n.report.changed
 	n.worker = &worker{

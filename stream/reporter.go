@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
@@ -204,6 +205,19 @@ func (r *reporter) event(model, kind, detail string) {
 	r.outbox.Push(&mqtt.Publication{Topic: r.prefix + "event", Payload: r.encode(e), QoS: r.qos})
 }
 
+// refused reports a publication that was discarded because the broker ended one connection
+// after the other upon it; limit: so are all that are as large.
+func (r *reporter) refused(topic string, bytes int, limit bool) {
+	const ended = "the broker ended the connection repeatedly upon a message, which is discarded"
+	what, advice := ended, "let the node publish on this topic in the broker's access list"
+	if limit {
+		what = ended + ", as are all about as large"
+		advice = "raise the broker's limit (mosquitto, EMQX: max_packet_size), or shorten the messages (output: cbor for predictions, fleet.max_message for contributions); if smaller ones pass on this topic, the size is the reason, else its access list"
+	}
+	r.log.Error(what, "topic", topic, "bytes", bytes, "advice", advice)
+	r.event("", "publication_refused", fmt.Sprintf("%s, %d bytes: %s", topic, bytes, what))
+}
+
 // latest publishes the newest prediction; nil: it was published before.
 func (r *reporter) latest(m *modelState, payload []byte) {
 	if payload != nil {
@@ -232,7 +246,7 @@ func (r *reporter) health() {
 			Redelivered: s.Redelivered, IDReused: s.IDReused, Rejected: s.Rejected, Observed: s.Observed,
 			Reconnects: s.Reconnects, ProtocolErrors: s.ProtocolErrors, CommitFailures: s.CommitFailures,
 			Dropped: DropCounts{
-				In: s.RingDropped, Lessons: s.ExamplesDropped, Out: s.OutboxDropped, Observed: s.ObservedDropped, Pending: s.PendingEvicted,
+				In: s.RingDropped, Lessons: s.ExamplesDropped, Out: s.OutboxDropped + s.OutboxRefused, Observed: s.ObservedDropped, Pending: s.PendingEvicted,
 				Values: s.ValuesUnused, Unconfirmed: s.UnconfirmedDropped, Frozen: s.Frozen,
 			},
 		},

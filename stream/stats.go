@@ -166,6 +166,7 @@ type LossStats struct {
 	RingDropped        uint64 // messages of QoS 0 that found the ring full
 	ExamplesDropped    uint64 // answered messages of QoS 0 that found the journal's queue full
 	OutboxDropped      uint64 // publications that were discarded
+	OutboxRefused      uint64 // publications upon which the broker ends the connection
 	RejectsDropped     uint64 // refusals above the rate limit of the reject topic
 	PendingExpired     uint64 // samples without a label in time
 	PendingEvicted     uint64 // samples that made room for newer ones
@@ -277,7 +278,7 @@ func (n *Node) connectionStats() ConnectionStats {
 func (n *Node) lossStats() LossStats {
 	c := n.counts
 	return LossStats{
-		RingDropped: c.ringDropped.Load(), ExamplesDropped: c.examplesDropped.Load(), OutboxDropped: c.network.OutboxDropped.Load(),
+		RingDropped: c.ringDropped.Load(), ExamplesDropped: c.examplesDropped.Load(), OutboxDropped: c.network.OutboxDropped.Load(), OutboxRefused: c.network.OutboxRefused.Load(),
 		RejectsDropped: c.rejectsDropped.Load(), PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(),
 		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), ObservedDropped: c.network.DeferredDropped.Load(),
 		UnconfirmedDropped: c.unconfirmedDropped.Load(),

@@ -191,3 +191,29 @@ func TestClientIDClash(t *testing.T) {
 		return strings.Contains(log, "does another client use the same client_id?")
 	})
 }
+
+// A broker whose limit is below messages of the node gets the others, and all labels are
+// learnt, each once.
+func TestPacketLimit(t *testing.T) {
+	withMosquitto(t, "max_packet_size 300\n", func(t *testing.T, b *broker) {
+		d := startNode(t, b, newFakeJournal(), nil)
+		eventually(t, "the message in the log", func() bool {
+			log := string(d.log.tail(1 << 20))
+			return strings.Contains(log, "upon a message, which is discarded") && strings.Contains(log, "topic=edge/n1/info") && strings.Contains(log, "max_packet_size")
+		})
+		d.ready(t)
+		p := newProbe(t, b, "edge/n1/event")
+		const n = 20
+		for _, message := range each(n, withID) {
+			p.send("factory/p7/vibration", message)
+		}
+		eventually(t, "all to be learnt", func() bool { return len(d.model.learnt()) == n })
+		equal(t, "learnt", d.model.learnt(), upTo(n))
+		if s := d.Stats(); s.OutboxRefused == 0 {
+			t.Error("no refused publication is counted")
+		}
+		if log := string(d.log.tail(1 << 20)); strings.Contains(log, "client_id?") {
+			t.Errorf("the log tells of a clash of clients:\n%s", log)
+		}
+	})
+}

@@ -138,6 +138,10 @@ func TestDoctorFindsLimits(t *testing.T) {
 				"in-flight window": "ok the broker sends 128 messages and more", "queue while away": "ok the broker keeps 3000 messages and more", "largest message": "ok 64.0 KiB pass",
 			},
 		},
+		"narrower than the daemon's messages": {
+			settings: "max_packet_size 400\n", quick: true, code: exit.Runtime,
+			want: map[string]string{"largest message": "fail 256 bytes pass, 512 do not"},
+		},
 		"forgetful": {
 			settings: "retain_available false\nmax_packet_size 20000\n", code: exit.Runtime,
 			want: map[string]string{"retained messages": "fail the broker refuses them", "largest message": "warn 16.0 KiB pass"},

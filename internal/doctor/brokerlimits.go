@@ -16,6 +16,7 @@ const (
 	probeQueue   = 3000    // messages while a client is away
 	probePayload = 4 << 20 // bytes
 	leastPayload = 256
+	ownPayload   = 1024 // about what the daemon itself publishes as info and predictions, without contributions to fleets
 )
 
 // window measures the number of messages that the broker sends before one is
@@ -153,6 +154,9 @@ func (p *brokerProbe) payload(ctx context.Context) error {
 	switch {
 	case size < leastPayload:
 		p.d.add(name, Fail, fmt.Sprintf("not even %d bytes pass", leastPayload), "raise the broker's limit (mosquitto: max_packet_size, message_size_limit)", figure)
+	case size < min(first, ownPayload):
+		p.d.add(name, Fail, fmt.Sprintf("%d bytes pass, %d do not; the daemon's own info and predictions may be as large, and are discarded then", size, 2*size),
+			"raise the broker's limit (mosquitto: max_packet_size, message_size_limit)", figure)
 	case size < first:
 		p.d.add(name, Warn, fmt.Sprintf("%s pass, %s do not; max_payload allows %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(2*size)), terminal.Bytes(uint64(need))),
 			"raise the broker's limit (mosquitto: max_packet_size, message_size_limit), or lower max_payload of the streams to what is sent", figure)

@@ -22,7 +22,7 @@ func (m *Monitor) describeNode() *nodeView {
 	v := &nodeView{
 		V: 1, Node: m.deployment().Config.Node, Version: m.Build.Version, Commit: m.Build.Commit, Started: m.started,
 		Connected: s.Connected, Subscribed: s.Subscribed, Refused: append([]string{}, s.Refused...), Degraded: s.Degraded,
-		Received: s.Received, Rejected: s.Rejected, Dropped: s.RingDropped + s.ExamplesDropped + s.OutboxDropped + s.PendingEvicted,
+		Received: s.Received, Rejected: s.Rejected, Dropped: s.RingDropped + s.ExamplesDropped + s.OutboxDropped + s.OutboxRefused + s.PendingEvicted,
 		Queues:  map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox},
 		Control: m.deployment().Config.Control.Enabled, Events: []report.EventView{}, Models: []report.ModelSummary{},
 	}

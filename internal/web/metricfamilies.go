@@ -116,6 +116,7 @@ func readDropped(s *scrape, to values) {
 	to.add(float64(n.RingDropped), "in", "drop_oldest")
 	to.add(float64(n.ExamplesDropped), "commit", "drop_newest")
 	to.add(float64(n.OutboxDropped), "out", "drop_oldest")
+	to.add(float64(n.OutboxRefused), "out", "refused")
 	to.add(float64(n.ObservedDropped), "observed", "drop_oldest")
 	to.add(float64(n.RejectsDropped), "reject", "rate_limit")
 	to.add(float64(n.PendingEvicted), "pending", "drop_oldest")

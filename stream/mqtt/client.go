@@ -95,7 +95,8 @@ type Counters struct {
 	DeferredDropped             atomic.Uint64 // deferred messages that made room for newer ones
 	StaleAcks                   atomic.Uint64 // acknowledgements of messages from an earlier connection
 	Published                   atomic.Uint64
-	OutboxDropped               atomic.Uint64 // publications that were discarded
+	OutboxDropped               atomic.Uint64 // publications that were discarded because the outbox was full
+	OutboxRefused               atomic.Uint64 // publications that were discarded because the broker ends the connection upon them
 }
 
 // Conn returns the current connection, nil while disconnected.
@@ -149,12 +150,12 @@ func (c *Client) Run(ctx context.Context) {
 			if errors.Is(err, errRedeliver) {
 				continue
 			}
-			if short++; lasted > shortConnection {
+			if short++; lasted > shortConnection || conn.mended {
 				short = 0
 			}
 			pause = min(firstRetry<<min(short, 10), c.Config.MaxReconnectInterval)
 			why := fmt.Sprintf("lost: %v", err)
-			if taken++; broken || short == 0 {
+			if taken++; broken || conn.culprit || short == 0 {
 				taken = 0
 			}
 			if taken >= clashAfter {
@@ -178,7 +179,7 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-const clashAdvice = "the broker ends the connection repeatedly within seconds; its log has the reason: does another client use the same client_id? Set mqtt.client_id to a value that no other client has. Or does it refuse the topic or the size of a message of the node?"
+const clashAdvice = "the broker ends the connection repeatedly within seconds; its log has the reason: does another client use the same client_id? Set mqtt.client_id to a value that no other client has."
 
 // connected stores a new connection.
 func (c *Client) connected(conn *Conn) {

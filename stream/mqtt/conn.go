@@ -32,6 +32,8 @@ type Conn struct {
 	lost      chan struct{} // closed when the connection has ended
 	end       sync.Once
 	err       error // cause of the end; valid once lost is closed
+	culprit   bool  // a publication was the cause; valid once Client.Serve has returned
+	mended    bool  // the next connection has no such publication; likewise
 }
 
 // receive queues a message of this connection.
@@ -121,6 +123,19 @@ func (conn *Conn) publish(m *Publication) delivery {
 // done returns a channel that is closed when the connection has ended.
 func (conn *Conn) done() <-chan struct{} { return conn.lost }
 
+// broken reports whether the broker or the network has ended the connection.
+func (conn *Conn) broken() bool {
+	select {
+	case <-conn.lost:
+		return conn.err != errClosed
+	default:
+		return false
+	}
+}
+
+// explained notes that a publication has ended the connection; mended: none as large follows.
+func (conn *Conn) explained(mended bool) { conn.culprit, conn.mended = true, mended }
+
 // fail ends the connection. A protocol error of the broker takes precedence over
 // err as the cause.
 func (conn *Conn) fail(err error) {
@@ -168,11 +183,14 @@ func (conn *Conn) keepAlive(ctx context.Context) {
 	}
 }
 
+// errClosed is the cause of the end of a connection that this node has closed.
+var errClosed = errors.New("mqtt: connection closed")
+
 // close ends the connection with DISCONNECT; the broker publishes no Last Will.
 func (conn *Conn) close() {
 	conn.paho.Disconnect(disconnectWithin)
 	conn.end.Do(func() {
-		conn.err = errors.New("mqtt: connection closed")
+		conn.err = errClosed
 		close(conn.lost)
 	})
 }

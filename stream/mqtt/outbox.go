@@ -17,8 +17,10 @@ type Publication struct {
 	QoS      byte
 	Retained bool
 	home     pool[Publication] // pool that the memory returns to; nil: the payload has another owner
-	tries    int               // number of connections that ended while it was the oldest unacknowledged one
 }
+
+// size is the number of bytes by which the outbox and the broker bound a publication.
+func (m *Publication) size() int { return len(m.Topic) + len(m.Payload) }
 
 // newPublication returns a publication whose payload may be appended to.
 func newPublication(home pool[Publication]) *Publication {
@@ -33,7 +35,7 @@ func newPublication(home pool[Publication]) *Publication {
 // Free returns the memory of a publication that was published to its pool.
 func (m *Publication) Free() {
 	if m.home != nil && cap(m.Payload) <= maxPooledBytes {
-		m.Retained, m.tries = false, 0
+		m.Retained = false
 		m.home.put(m)
 	}
 }
@@ -44,7 +46,6 @@ const (
 	// again after a reconnect.
 	publishWindow = 64
 
-	maxTries     = 5                // number of connections that one publication may end before it is discarded
 	ackedWithin  = 30 * time.Second // longest wait for an acknowledgement before the connection is ended
 	drainPolling = 5 * time.Millisecond
 )
@@ -55,6 +56,8 @@ type Outbox struct {
 	window   int // number of publications that may be unacknowledged
 	counters *Counters
 	unused   pool[Publication]
+	culprit  culprit
+	refused  func(topic string, bytes int, limit bool)
 
 	mu        sync.Mutex
 	flying    []flight // publications on their way, in the order of sending; only Serve changes it
@@ -62,9 +65,13 @@ type Outbox struct {
 }
 
 func NewOutbox(cfg OutboxConfig, c *Counters) *Outbox {
-	size := func(m *Publication) int { return len(m.Topic) + len(m.Payload) }
-	return &Outbox{queue: NewQueue(cfg.MaxMessages, cfg.MaxBytes, size), window: publishWindow, counters: c, unused: make(pool[Publication], pooled)}
+	return &Outbox{queue: NewQueue(cfg.MaxMessages, cfg.MaxBytes, (*Publication).size), window: publishWindow, counters: c, unused: make(pool[Publication], pooled)}
 }
+
+// OnRefused sets a function that is called, before Serve, when a publication was discarded
+// because the broker ended one connection after the other upon it; limit says that all as
+// large are discarded from then on.
+func (o *Outbox) OnRefused(f func(topic string, bytes int, limit bool)) { o.refused = f }
 
 // New returns a publication whose payload may be appended to. Its memory is used
 // again after it was published.
@@ -98,6 +105,8 @@ func (o *Outbox) Push(m *Publication) {
 type link interface {
 	publish(*Publication) delivery
 	fail(error)
+	broken() bool          // the broker or the network has ended it
+	explained(mended bool) // notes that a publication was the cause; mended: none as large follows
 	done() <-chan struct{}
 }
 
@@ -160,6 +169,7 @@ func (o *Outbox) collect() (oldest *flight, n int) {
 			break
 		}
 		o.counters.Published.Add(1)
+		o.culprit.acknowledged(f.m)
 		f.d.Free()
 		f.m.Free()
 	}
@@ -196,16 +206,21 @@ func (o *Outbox) sendAgain(conn link) {
 // An acknowledgement wakes it only if it waits for room for the next publication, or if
 // one has failed: most acknowledgements come while there is nothing else to send.
 func (o *Outbox) Serve(ctx context.Context, conn link) {
-	defer o.requeue()
+	defer o.requeue(conn)
 	stuck := time.NewTimer(ackedWithin)
 	defer stuck.Stop()
 	failed := false // one of those on their way was not taken by the network
 	for {
 		oldest, n := o.collect()
-		for n < o.window {
+		for n < o.culprit.window(o.window) {
 			m, ok := o.queue.Pop()
 			if !ok {
 				break
+			}
+			if o.culprit.refuses(m) {
+				o.counters.OutboxRefused.Add(1)
+				m.Free()
+				continue
 			}
 			failed = !o.send(conn, m) || failed
 			oldest, n = o.collect()
@@ -225,13 +240,13 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 				o.sendAgain(conn)
 			}
 			continue
-		case failed || n >= o.window:
+		case failed || n >= o.culprit.window(o.window):
 			acked = oldest.d.Done()
 			fallthrough
 		default:
 			stuck.Reset(time.Until(oldest.sent.Add(ackedWithin)))
 		}
-		if n < o.window {
+		if n < o.culprit.window(o.window) {
 			more = o.queue.Ready()
 		}
 		select {
@@ -253,29 +268,52 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 	}
 }
 
-// requeue returns unacknowledged publications to the queue. The oldest may have
-// caused the end of the connection, and is discarded after maxTries.
-func (o *Outbox) requeue() {
+// requeue returns unacknowledged publications to the queue, except one upon which the
+// broker has ended too many connections.
+func (o *Outbox) requeue(conn link) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var back []*Publication
+	var back, unanswered []*Publication
 	for i := range o.flying {
 		f := &o.flying[i]
-		if f.ended() && f.d.Error() == nil {
+		switch {
+		case !f.ended():
+			unanswered = append(unanswered, f.m)
+		case f.d.Error() == nil:
 			o.counters.Published.Add(1)
+			o.culprit.acknowledged(f.m)
 			continue
-		}
-		if len(back) == 0 {
-			if f.m.tries++; f.m.tries > maxTries {
-				o.counters.OutboxDropped.Add(1)
-				continue
-			}
 		}
 		back = append(back, f.m)
 	}
 	clear(o.flying)
 	o.flying = o.flying[:0]
+	if conn.broken() && o.accuse(conn, unanswered) {
+		back = slices.DeleteFunc(back, func(m *Publication) bool { return m == unanswered[0] })
+	}
 	o.queue.pushFront(back)
+}
+
+// accuse looks for the publication upon which the broker has ended the connection among
+// those that it has not answered. It reports whether the oldest one has ended too many.
+func (o *Outbox) accuse(conn link, unanswered []*Publication) bool {
+	if len(unanswered) == 0 {
+		o.culprit.endedOtherwise()
+		return false
+	}
+	m := unanswered[0]
+	refused := o.culprit.ended(m, len(unanswered))
+	if refused || o.culprit.ends > 1 {
+		conn.explained(refused && o.culprit.refuses(m))
+	}
+	if !refused {
+		return false
+	}
+	o.counters.OutboxRefused.Add(1)
+	if o.refused != nil {
+		o.refused(m.Topic, m.size(), o.culprit.refuses(m))
+	}
+	return true
 }
 
 // Drain waits until all publications are acknowledged, or ctx or the connection ends.

@@ -23,6 +23,8 @@ type fakeLink struct {
 	auto bool // acknowledge at once
 	lost chan struct{}
 	err  error
+
+	culprit bool // explained was called
 }
 
 type fakeDelivery struct {
@@ -51,6 +53,16 @@ func (l *fakeLink) publish(of *Publication) delivery {
 
 func (l *fakeLink) fail(error)            { close(l.lost) }
 func (l *fakeLink) done() <-chan struct{} { return l.lost }
+func (l *fakeLink) explained(bool)        { l.culprit = true }
+
+func (l *fakeLink) broken() bool {
+	select {
+	case <-l.lost:
+		return true
+	default:
+		return false
+	}
+}
 
 func (l *fakeLink) all() []string {
 	l.mu.Lock()
@@ -160,17 +172,20 @@ func TestOutbox(t *testing.T) {
 		o := newTestOutbox(1)
 		o.Push(plain("poison"))
 		o.Push(plain("good"))
-		for range maxTries + 1 {
+		for i := range maxEnds {
 			l := newFakeLink(false)
 			stop := startOutbox(t, o, l)
 			synctest.Wait()
 			equalTexts(t, "sent", l.all(), []string{"poison"})
 			l.fail(nil)
 			stop()
+			if repeated := i > 0; l.culprit != repeated {
+				t.Errorf("end %d is explained: %v, want %v", i+1, l.culprit, repeated)
+			}
 		}
 		equalTexts(t, "left", payloads(o), []string{"good"})
-		if got := o.counters.OutboxDropped.Load(); got != 1 {
-			t.Errorf("dropped %d, want 1", got)
+		if got := o.counters.OutboxRefused.Load(); got != 1 {
+			t.Errorf("refused %d, want 1", got)
 		}
 	})
 }

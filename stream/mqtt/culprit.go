@@ -1,0 +1,86 @@
+package mqtt
+
+import "time"
+
+const (
+	maxEnds    = 3           // connections that one publication may end before it is discarded
+	limitHolds = time.Minute // shortest time before a limit of the broker is tried again
+)
+
+// culprit finds the publications upon which the broker ends the connection: MQTT 3.1.1
+// has no other answer to a packet that is too large, or to a topic that is forbidden.
+// The goroutine of Outbox.Serve owns it.
+type culprit struct {
+	single int    // number of publications that are sent one at a time
+	topic  string // of the publication that ended the last connection
+	bytes  int    // of its topic and payload
+	ends   int    // number of connections in a row that it ended, or one that is as large
+
+	passed int       // bytes of the largest publication that the broker has acknowledged
+	limit  int       // bytes from which on publications are discarded; 0: none are
+	since  time.Time // time at which limit was found
+}
+
+// window returns the number of publications that may be unacknowledged, at most n.
+func (c *culprit) window(n int) int {
+	if c.single > 0 {
+		return 1
+	}
+	return n
+}
+
+// refuses reports whether the broker would end the connection upon a publication.
+func (c *culprit) refuses(m *Publication) bool { return c.limit > 0 && m.size() >= c.limit }
+
+// like reports whether a publication is the one that ended the last connection, a later one
+// on its topic, or as large.
+func (c *culprit) like(m *Publication) bool { return m.size() >= c.bytes || m.Topic == c.topic }
+
+// acknowledged notes an acknowledgement by the broker.
+func (c *culprit) acknowledged(m *Publication) {
+	if m.QoS > 0 {
+		c.passed = max(c.passed, m.size())
+	}
+	if c.ends > 0 && m.QoS > 0 && c.like(m) {
+		c.ends = 0
+	}
+	if c.single--; c.single < 0 {
+		c.single = 0
+	}
+}
+
+// ended notes the end of a connection over which the broker did not acknowledge the oldest
+// of n publications, and reports whether that one has ended maxEnds. Of several, any may
+// have done so: the next connection sends them one at a time. If the broker has acknowledged
+// none that is as large, the size is the likely reason, and sets limit.
+func (c *culprit) ended(oldest *Publication, n int) bool {
+	c.single = max(c.single, n)
+	if n > 1 {
+		return false
+	}
+	size := oldest.size()
+	if c.ends == 0 || !c.like(oldest) {
+		c.topic, c.bytes, c.ends = oldest.Topic, size, 0
+	}
+	c.bytes = min(c.bytes, size)
+	if c.ends++; c.ends < maxEnds {
+		return false
+	}
+	c.ends = 0
+	if size <= c.passed {
+		c.passed = size - 1 // of the next one the size is the reason: the broker may be another one now
+		return true
+	}
+	// Messages on one topic differ by some bytes; each smaller one would end connections.
+	c.limit, c.since = c.bytes-max(c.bytes-c.passed, 0)/8, time.Now()
+	return true
+}
+
+// endedOtherwise notes the end of a connection for another reason. The broker may have
+// another limit now: one more end confirms the one before.
+func (c *culprit) endedOtherwise() {
+	c.single, c.ends = 0, 0
+	if c.limit > 0 && time.Since(c.since) >= limitHolds {
+		c.topic, c.bytes, c.ends, c.limit = "", c.limit, maxEnds-1, 0
+	}
+}

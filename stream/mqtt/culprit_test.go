@@ -1,0 +1,156 @@
+package mqtt
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// limitedLink is a connection that its broker ends upon a publication larger than limit, or
+// on a forbidden topic.
+type limitedLink struct {
+	*fakeLink
+	of *limitedBroker
+}
+
+func (l limitedLink) publish(m *Publication) delivery {
+	d := l.fakeLink.publish(m).(*fakeDelivery)
+	switch {
+	case l.broken():
+	case m.size() > l.of.limit, m.Topic == l.of.forbidden:
+		l.fail(nil)
+	default:
+		l.of.passed = append(l.of.passed, strings.TrimRight(string(m.Payload), "."))
+		d.done <- struct{}{}
+	}
+	return d
+}
+
+type limitedBroker struct {
+	limit     int // bytes
+	forbidden string
+	passed    []string
+	ends      int
+	said      []string
+}
+
+// limitedOutbox returns an outbox whose refusals the broker notes.
+func limitedOutbox(b *limitedBroker) *Outbox {
+	o := newTestOutbox(4)
+	o.OnRefused(func(topic string, bytes int, limit bool) {
+		b.said = append(b.said, fmt.Sprint(topic, " ", bytes, " ", limit))
+	})
+	return o
+}
+
+// serve lets an outbox publish over one connection after the other until one lasts, and
+// ends that by the network.
+func (b *limitedBroker) serve(t *testing.T, o *Outbox) {
+	t.Helper()
+	for range 50 {
+		l := limitedLink{newFakeLink(false), b}
+		done := make(chan struct{})
+		go func() { defer close(done); o.Serve(t.Context(), l) }()
+		synctest.Wait()
+		lasted := !l.broken()
+		if lasted {
+			l.fail(nil)
+		}
+		<-done
+		if lasted {
+			return
+		}
+		b.ends++
+	}
+	t.Fatalf("the outbox ends each connection; %d publications are left", o.Len())
+}
+
+func sized(topic, name string, n int) *Publication {
+	return &Publication{Topic: topic, QoS: 1, Payload: []byte(name + strings.Repeat(".", n-len(name)-len(topic)))}
+}
+
+// Long: a list of independent cases.
+func TestPacketLimit(t *testing.T) {
+	bubble("those that are as large are discarded, the others come once", t, func(t *testing.T) {
+		b := &limitedBroker{limit: 300}
+		o := limitedOutbox(b)
+		for i, size := range []int{100, 400, 100, 500, 300, 400} {
+			o.Push(sized("t", fmt.Sprint(i), size))
+		}
+		b.serve(t, o)
+		equalTexts(t, "passed", b.passed, []string{"0", "2", "4"})
+		equalTexts(t, "said", b.said, []string{"t 400 true"})
+		if got := o.counters.OutboxRefused.Load(); got != 3 || b.ends > 1+maxEnds {
+			t.Errorf("%d refused after %d ends, want 3 after at most %d", got, b.ends, 1+maxEnds)
+		}
+	})
+	bubble("a retained one that is replaced before each connection", t, func(t *testing.T) {
+		b := &limitedBroker{limit: 300}
+		o := limitedOutbox(b)
+		for i := range maxEnds + 1 {
+			m := sized("info", fmt.Sprint(i), 400-i)
+			m.Retained = true
+			o.Push(m)
+			if i == maxEnds {
+				b.serve(t, o)
+				break
+			}
+			l := limitedLink{newFakeLink(false), b}
+			o.Serve(t.Context(), l)
+		}
+		equalTexts(t, "said", b.said, []string{"info 398 true"})
+	})
+	bubble("a forbidden topic does not stop what is as large", t, func(t *testing.T) {
+		b := &limitedBroker{limit: 1000, forbidden: "no"}
+		o := limitedOutbox(b)
+		o.Push(sized("t", "a", 500))
+		b.serve(t, o)
+		o.Push(sized("no", "b", 400))
+		o.Push(sized("t", "c", 450))
+		b.serve(t, o)
+		equalTexts(t, "passed", b.passed, []string{"a", "c"})
+		equalTexts(t, "said", b.said, []string{"no 400 false"})
+	})
+	bubble("a later connection tries the limit again", t, func(t *testing.T) {
+		b := &limitedBroker{limit: 300}
+		o := limitedOutbox(b)
+		o.Push(sized("t", "a", 400))
+		b.serve(t, o)
+		o.Push(sized("t", "b", 400))
+		b.serve(t, o) // too soon
+		time.Sleep(2 * limitHolds)
+		b.serve(t, o)
+		o.Push(sized("t", "c", 500))
+		former := b.ends
+		b.serve(t, o)
+		if b.ends != former+1 {
+			t.Errorf("%d ends confirm the limit, want 1", b.ends-former)
+		}
+		time.Sleep(2 * limitHolds)
+		b.serve(t, o)
+		b.limit = 1000
+		o.Push(sized("t", "d", 400))
+		o.Push(sized("t", "e", 500))
+		b.serve(t, o)
+		equalTexts(t, "passed", b.passed, []string{"d", "e"})
+	})
+	bubble("ends by the network discard nothing that passes in between", t, func(t *testing.T) {
+		b := &limitedBroker{limit: 300}
+		o := limitedOutbox(b)
+		for i := range 3 * maxEnds {
+			o.Push(sized("t", fmt.Sprint(i), 200))
+			l := newFakeLink(false) // without an answer
+			l.lost = make(chan struct{})
+			stop := startOutbox(t, o, l)
+			synctest.Wait()
+			l.fail(nil)
+			stop()
+			b.serve(t, o)
+		}
+		if got := o.counters.OutboxRefused.Load(); got != 0 || len(b.passed) != 3*maxEnds {
+			t.Errorf("%d refused, %d passed, want none and %d", got, len(b.passed), 3*maxEnds)
+		}
+	})
+}
