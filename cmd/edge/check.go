@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,7 +54,7 @@ with 1 if the broker does not do what the configuration needs.`,
 			}
 			out := terminal.Writer{To: cmd.OutOrStdout()}
 			doctor.Describe(out, path, c, verbose)
-			for _, d := range append(doubts, doctor.SignalDoubts(c)...) {
+			for _, d := range slices.Concat(doubts, doctor.SignalDoubts(c), c.UnusedVariables(os.Environ())) {
 				fmt.Fprintln(out, "warning ", d)
 			}
 			for _, e := range append(c.Exposures(path), c.HTTP.Exposures(c.Control.Enabled)...) {

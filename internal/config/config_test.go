@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -252,6 +253,29 @@ func TestConfigEnvironment(t *testing.T) {
 		if !reflect.DeepEqual(check.got, check.want) {
 			t.Errorf("%s is %v, want %v", check.key, check.got, check.want)
 		}
+	}
+}
+
+// A variable that overrides nothing is told, with the nearest one that does.
+func TestUnusedVariables(t *testing.T) {
+	c, err := Parse("edge.yaml", []byte(minimal+"\nstore: {path: \"${EDGE_HOME}/edge.db\"}\n"), []string{"EDGE_MQTT_USERNAME=edge", "EDGE_MQTT_PASSWORD_ENV=EDGE_BROKER_KEY"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const no = " overrides no key of this configuration"
+	got := c.UnusedVariables([]string{
+		"PATH=/bin", "EDGE_NODE=a", "EDGE_HOME=/var", "EDGE_BROKER_KEY=secret", "EDGE_MODELS_BEARING_WINDOW=3", "EDGE_PORT=tcp://10.0.0.1:80",
+		"EDGE_SERVICE_HOST=10.0.0.1", "EDGE_PORT_80_TCP=tcp://10.0.0.1:80",
+		"EDGE_STORE_PAHT=/x", "EDGE_MODELS_BAERING_WINDOW=3", "EDGE_MQTT_SERVER=mqtt://b", "EDGE_GREETING_OF_THE_DAY=hello",
+	})
+	want := []string{
+		"the environment variable EDGE_GREETING_OF_THE_DAY" + no,
+		"the environment variable EDGE_MODELS_BAERING_WINDOW" + no + "; did you mean EDGE_MODELS_BEARING_WINDOW?",
+		"the environment variable EDGE_MQTT_SERVER" + no + "; did you mean EDGE_MQTT_SERVERS?",
+		"the environment variable EDGE_STORE_PAHT" + no + "; did you mean EDGE_STORE_PATH?",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

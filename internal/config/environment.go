@@ -40,6 +40,38 @@ func (c *Config) ApplyEnviron(environ []string) (from map[string]string, err err
 	return from, errors.Join(errs...)
 }
 
+// UnusedVariables returns, in order, a warning for each variable of an environment that looks
+// like one that overrides a key, and is none: neither does it, nor does the configuration
+// name it as the place of a secret or in a path.
+func (c *Config) UnusedVariables(environ []string) (warnings []string) {
+	var known, texts []string
+	visitKeys(reflect.ValueOf(c).Elem(), "", func(key string, v reflect.Value) {
+		known = append(known, strings.TrimPrefix(envName(key), envPrefix))
+		if v.Kind() == reflect.String {
+			texts = append(texts, v.String())
+		}
+	})
+	for _, s := range slices.Sorted(slices.Values(environ)) {
+		name, _, _ := strings.Cut(s, "=")
+		word, ok := strings.CutPrefix(name, envPrefix)
+		named := func(text string) bool { return text == name || strings.Contains(text, "${"+name+"}") }
+		if !ok || ofContainer(word) || slices.Contains(known, word) || slices.ContainsFunc(texts, named) {
+			continue
+		}
+		hint := ""
+		if near := field.Nearest(word, known); near != "" {
+			hint = "; did you mean " + envPrefix + near + "?"
+		}
+		warnings = append(warnings, fmt.Sprintf("the environment variable %s overrides no key of this configuration%s", name, hint))
+	}
+	return warnings
+}
+
+// ofContainer reports whether container runtimes set such a variable for a service named edge.
+func ofContainer(word string) bool {
+	return word == "PORT" || strings.HasPrefix(word, "PORT_") || strings.HasPrefix(word, "SERVICE_")
+}
+
 // envName returns the environment variable that overrides a key.
 func envName(key string) string {
 	return envPrefix + strings.Map(func(r rune) rune {

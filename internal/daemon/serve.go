@@ -25,6 +25,9 @@ func Serve(ctx context.Context, cfg *config.Config, path string, watch bool, han
 	for _, e := range cfg.Exposures(path) {
 		log.Warn("a file is accessible to more users than is safe", "path", e.Path, "reason", e.Reason, "advice", e.Advice)
 	}
+	for _, unused := range cfg.UnusedVariables(os.Environ()) {
+		log.Warn(unused)
+	}
 	limitMemory(cfg.MemoryLimit, log)
 	paceCollector()
 	daemon, err := New(cfg, log, nil)
