@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,26 @@ import (
 	"edge/internal/exit"
 	"edge/test/harness"
 )
+
+// A command whose output is lost fails, and says so.
+func TestLostOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		brokertest.Missing(t, "/dev/full")
+	}
+	defer full.Close()
+	table := harness.TableFile(t, "table.csv", 100)
+	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://h]}\nstreams: {s: {topics: [t], features: [a]}}\nmodels: {m: {streams: [s]}}\n")
+	for _, args := range [][]string{
+		{"check", "-c", config}, {"version"}, {"version", "--json"}, {"eval", table}, {"eval", table, "--json"}, {"config", "show", "-c", config}, {"config", "sample"}, {"--help"}, {"completion", "bash"},
+	} {
+		var errOut bytes.Buffer
+		code := execute(t.Context(), args, strings.NewReader(""), full, &errOut)
+		if code != exit.Runtime || !strings.Contains(errOut.String(), "no space left on device") {
+			t.Errorf("edge %s exits with %d: %s", strings.Join(args, " "), code, &errOut)
+		}
+	}
+}
 
 // A command that fails leaves the file as it was that it would have written.
 func TestOutputStaysAfterAnError(t *testing.T) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,10 +85,14 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 	root.SetFlagErrorFunc(nearestFlag)
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	printed := &result{to: out}
+	root.SetOut(printed.writer())
 	root.SetErr(errOut)
 	checkDefaults(root, args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if printed.err != nil {
+		err = exit.With(exit.Runtime, cmp.Or(err, printed.err))
+	}
 	if err == nil {
 		return exit.OK
 	}
