@@ -70,7 +70,7 @@ func restoreFile(from, path string) (aside string, err error) {
 	if there, err := os.Stat(path); err == nil && os.SameFile(info, there) {
 		return "", errors.New("the backup is this file itself; nothing was changed")
 	}
-	path = resolve(path) // a rename would replace a link, not the file
+	path = ResolveLinks(path) // a rename would replace a link, not the file
 	rename := os.Rename
 	before, err := lock(path, os.O_RDWR)
 	switch {

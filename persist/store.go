@@ -133,7 +133,7 @@ func open(path string, opts Options) (*Store, error) {
 		return nil, fmt.Errorf("dedupe of %d keys, want 1 to %d", opts.Dedupe, maxDedupe)
 	}
 	// A rename to the name would replace a link, not the file.
-	s := &Store{name: path, path: resolve(path), opts: opts, models: make(map[string]*model)}
+	s := &Store{name: path, path: ResolveLinks(path), opts: opts, models: make(map[string]*model)}
 	file, err := lock(s.path, os.O_RDWR)
 	switch {
 	case err == nil:

@@ -95,8 +95,8 @@ func renameIfNew(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// resolve follows symbolic links, also to a file that does not exist yet.
-func resolve(path string) string {
+// ResolveLinks follows symbolic links, also to a file that does not exist yet.
+func ResolveLinks(path string) string {
 	for range 40 { // Linux's limit
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			return target

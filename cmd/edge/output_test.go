@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,6 +74,31 @@ func TestOutputStaysAfterAnError(t *testing.T) {
 	edge(t, "eval", halves, "--report", link)
 	if _, err := os.Lstat(link); err != nil {
 		t.Error(err)
+	}
+}
+
+// A file is written to where a symbolic link points, also if none is there yet.
+func TestOutputFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	table := harness.TableFile(t, "table.csv", 100)
+	link, chain, folder := filepath.Join(dir, "link"), filepath.Join(dir, "chain"), filepath.Join(dir, "pages")
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.Symlink(filepath.Join("pages", "new.html"), link), os.Symlink("link", chain)); err != nil {
+		brokertest.Missing(t, "no symbolic link can be made here: "+err.Error())
+	}
+	for _, path := range []string{chain, link} {
+		if code, _, errOut := edge(t, "eval", table, "--inducing", "10", "--report", path); code != exit.OK {
+			t.Fatalf("a report to %s exits with %d: %s", path, code, errOut)
+		}
+		for _, l := range []string{link, chain} {
+			if info, err := os.Lstat(l); err != nil || info.Mode()&os.ModeSymlink == 0 {
+				t.Errorf("%s is no link any more: %v", l, err)
+			}
+		}
+		page := filepath.Join(folder, "new.html")
+		if got, err := os.ReadFile(page); err != nil || !strings.Contains(string(got), "</html>") {
+			t.Errorf("%s has %d bytes, %v", page, len(got), err)
+		}
+		os.Remove(page)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"edge/internal/exit"
 	"edge/persist"
@@ -34,12 +33,10 @@ func CreateOutput(flag, path string, inputs ...string) (*Output, error) {
 		if err = errors.Join(err, file.Close()); err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
-		if target, err := filepath.EvalSymlinks(path); err == nil {
-			path = target // a rename would replace the link
-		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
+	path = persist.ResolveLinks(path) // a rename would replace a link
 	if file, err = persist.CreateTemp(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
