@@ -27,6 +27,10 @@ func TestHomeAssistant(t *testing.T) {
 
 		// Before anything is known there is nothing to choose from.
 		eventually(t, "the device", h.discover)
+		eventually(t, "the node to read its own announcement", func() bool { return d.Stats().Received > 0 })
+		if since := d.Stats().SinceMessage; since != 0 {
+			t.Errorf("the own announcement counts as a message, %v ago", since)
+		}
 		if h.entities["class"].Get("device_class").Exists() || len(h.names("button")) > 0 {
 			t.Errorf("without classes: %s", h.device)
 		}

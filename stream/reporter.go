@@ -271,7 +271,7 @@ func (r *reporter) health() {
 			h.Recovering = append(h.Recovering, m.Name)
 		}
 	}
-	if s.Received > 0 {
+	if s.SinceMessage > 0 {
 		age := math.Round(s.SinceMessage.Seconds()*10) / 10
 		h.MessageAge = &age
 	}

@@ -59,14 +59,14 @@ func (m *moment) set(t time.Time) {
 	m.at = t
 }
 
-// since returns the time since then; 0 for no time.
+// since returns the time since then, at least 1ns; 0 for no time.
 func (m *moment) since() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.at.IsZero() {
 		return 0
 	}
-	return time.Since(m.at)
+	return max(time.Since(m.at), 1)
 }
 
 // tally counts refusals by reason.
@@ -129,7 +129,7 @@ type Stats struct {
 	CommitError    string // of the last failed commit
 	CommitFailures uint64
 
-	SinceMessage time.Duration           // since the last message; 0 before the first
+	SinceMessage time.Duration           // since the last message of a stream or of labels; 0 before the first
 	Received     uint64                  // messages
 	Rejected     map[codec.Reason]uint64 // refused messages and labels, by reason
 	Predictions  uint64

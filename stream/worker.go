@@ -104,7 +104,6 @@ func (w *worker) handle(it *item) {
 		w.forward(it)
 		return
 	}
-	w.counts.lastMessage.set(msg.Arrived)
 	w.routes = w.router.Find(w.routes[:0], msg.Topic)
 	if len(w.routes) == 0 {
 		w.report.refuse(w.unrouted, nil, msg, refuseUnrouted(msg.Topic))
@@ -115,6 +114,8 @@ func (w *worker) handle(it *item) {
 		read := w.read
 		if src.handle != nil {
 			read = src.handle
+		} else {
+			w.counts.lastMessage.set(msg.Arrived)
 		}
 		if err := refusePanic(read, it, src); err != nil {
 			w.refuse(it, src, err)

@@ -26,7 +26,7 @@ func (m *Monitor) describeNode() *nodeView {
 		Queues:  map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox},
 		Control: m.deployment().Config.Control.Enabled, Events: []report.EventView{}, Models: []report.ModelSummary{},
 	}
-	if s.Received > 0 {
+	if s.SinceMessage > 0 {
 		at := time.Now().Add(-s.SinceMessage).Round(100 * time.Millisecond)
 		v.LastMessage = &at
 	}

@@ -77,7 +77,7 @@ func (m *Monitor) ready() []Check {
 		topics.Detail = "not granted yet"
 	}
 	message := Check{"last message", true, "none yet"} // a silent sensor is no fault of the node
-	if s.Received > 0 {
+	if s.SinceMessage > 0 {
 		message.Detail = fmt.Sprintf("%v ago", s.SinceMessage.Round(time.Millisecond))
 	}
 	return append([]Check{broker, topics, m.storeReady(&s), message}, m.recovering()...)
