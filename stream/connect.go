@@ -254,7 +254,7 @@ func (n *Node) addOwnSources(prefix string) {
 	if h := n.cfg.HomeAssistant; h.Enabled {
 		own(homeAssistantName, h.StatusTopic, func(it *item, _ *source) error { return n.report.home.status(it.msg) })
 		for _, m := range n.models {
-			own(homeAssistantName, h.announcement(n.cfg.Node, m.Name), func(it *item, _ *source) error { return n.report.home.readAnnouncement(m, it.msg) })
+			own(homeAssistantName, h.announcement(n.cfg.Node, m.Name), func(it *item, _ *source) error { return n.report.readAnnouncement(m, it.msg) })
 		}
 	}
 }

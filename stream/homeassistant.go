@@ -45,12 +45,13 @@ type homeAssistant struct {
 
 	mu      sync.Mutex
 	buttons map[string][]string // keys of the announced buttons, by model, oldest first
+	others  map[string]string   // names of other nodes' devices with the same identifier, by model
 }
 
 func newHomeAssistant(cfg Config, prefix string) *homeAssistant {
 	return &homeAssistant{
 		HomeAssistant: cfg.HomeAssistant, node: cfg.Node, prefix: prefix, control: cfg.Control.Enabled, metricsLast: 3 * cfg.Metrics.Every,
-		delay: func() time.Duration { return rand.N(announceWithin) }, buttons: map[string][]string{},
+		delay: func() time.Duration { return rand.N(announceWithin) }, buttons: map[string][]string{}, others: map[string]string{},
 	}
 }
 
@@ -142,6 +143,8 @@ func (r *reporter) announce() {
 	for _, m := range r.models {
 		var payload []byte // empty: removes the device
 		switch {
+		case r.home.Enabled && r.home.yields(m.Name):
+			continue
 		case r.home.Enabled:
 			payload = r.encode(r.home.discovery(m, r.build.Version))
 		case m.Mark&markAnnounced == 0:
@@ -204,7 +207,7 @@ func (h *homeAssistant) discovery(m *modelState, version string) map[string]any 
 	h.labels(m, classes, components, entity)
 	return map[string]any{
 		"device": map[string]any{
-			"identifiers": []string{id}, "name": m.Name + " (" + h.node + ")", "manufacturer": "edge",
+			"identifiers": []string{id}, "name": h.name(m.Name), "manufacturer": "edge",
 			"model": "sparse Gaussian-process classifier", "sw_version": version,
 		},
 		"origin":       map[string]any{"name": "edge", "sw_version": version},

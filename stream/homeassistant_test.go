@@ -284,3 +284,37 @@ func TestOwnDiscoveryIsNotInput(t *testing.T) {
 		t.Errorf("NewNode = %v, want a refusal of homeassistant/#", err)
 	}
 }
+
+// Of two nodes whose devices have the same identifier one is announced, and the other one
+// tells of it; it is announced once the device of the first is removed.
+func TestSameIdentifierInHomeAssistant(t *testing.T) {
+	withMosquitto(t, "", func(t *testing.T, b *broker) {
+		const topic = "homeassistant/device/edge_a_b_c/config"
+		p := newProbe(t, b, "homeassistant/#")
+		names := func() (all []string) {
+			for _, payload := range p.on(topic) {
+				all = append(all, gjson.Get(payload, "device.name").String())
+			}
+			return all
+		}
+		last := func(name string) func() bool {
+			return func() bool { all := names(); return len(all) > 0 && all[len(all)-1] == name }
+		}
+		start := func(node, model string) *daemon {
+			return startNode(t, b, newFakeJournal(), func(c *Config, m *ModelConfig) {
+				c.HomeAssistant.Enabled, c.Node, m.Name = true, node, model
+			}).ready(t)
+		}
+		first := start("a", "b_c")
+		eventually(t, "the first device", last("b_c (a)"))
+		second := start("a_b", "c")
+		eventually(t, "the clash in the log", func() bool {
+			return strings.Contains(string(second.log.tail(1<<20)), "c (a_b) and b_c (a) have the same identifier, edge_a_b_c; this one is not announced")
+		})
+		eventually(t, "the first device again", last("b_c (a)"))
+		second.report.home.announceIn(0)
+		first.stop()
+		p.send(topic, "")
+		eventually(t, "the second device", last("c (a_b)"))
+	})
+}
