@@ -155,7 +155,7 @@ func (c *Client) Run(ctx context.Context) {
 			}
 			pause = min(firstRetry<<min(short, 10), c.Config.MaxReconnectInterval)
 			why := fmt.Sprintf("lost: %v", err)
-			if taken++; broken || conn.culprit || short == 0 {
+			if taken++; !conn.mayBeTaken(broken, lasted) {
 				taken = 0
 			}
 			if taken >= clashAfter {
@@ -301,6 +301,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 		return nil, fmt.Errorf("mqtt: connect: %w%s", err, advice(err))
 	}
 	conn.since = time.Now()
+	conn.sinceWall = conn.since.Round(0)
 	if session, ok := token.(*paho.ConnectToken); c.CursorTopic == "" || ok && !session.SessionPresent() {
 		conn.cursor.setNewSession(c.newestCommit())
 	}

@@ -96,3 +96,27 @@ func TestServerPorts(t *testing.T) {
 		}
 	}
 }
+
+// Short connections in a row tell of another client with the same identifier, unless
+// something else has ended them.
+func TestMayBeTaken(t *testing.T) {
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		slept           time.Duration // of the machine
+		broken, culprit bool
+		lasted          time.Duration
+		want            bool
+	}{
+		"short":            {0, false, false, time.Second, true},
+		"long":             {0, false, false, time.Minute, false},
+		"a protocol error": {0, true, false, time.Second, false},
+		"a publication":    {0, false, true, time.Second, false},
+		"slept":            {time.Minute, false, false, time.Second, false},
+		"a clock set back": {-time.Hour, false, false, time.Second, true},
+	} {
+		conn := Conn{since: now, sinceWall: now.Round(0).Add(-tc.slept), culprit: tc.culprit}
+		if got := conn.mayBeTaken(tc.broken, tc.lasted); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}

@@ -23,6 +23,7 @@ type Conn struct {
 	cursor    *cursorState
 	cursors   []delivery // unacknowledged cursors; owned by the caller of PublishCursor
 	since     time.Time
+	sinceWall time.Time    // since, without its monotonic clock
 	server    string       // of Config.Servers
 	unacked   atomic.Int64 // received messages of QoS 1 and 2 that are not acknowledged
 	granted   atomic.Bool  // the broker granted all subscriptions
@@ -122,6 +123,14 @@ func (conn *Conn) publish(m *Publication) delivery {
 
 // done returns a channel that is closed when the connection has ended.
 func (conn *Conn) done() <-chan struct{} { return conn.lost }
+
+// mayBeTaken reports whether another client may have taken the connection over, which has
+// ended after that time. A machine that slept meanwhile was silent for too long: the wall
+// clock goes on while it sleeps, and the monotonic one stands still.
+func (conn *Conn) mayBeTaken(broken bool, lasted time.Duration) bool {
+	slept := time.Now().Round(0).Sub(conn.sinceWall) - time.Since(conn.since)
+	return !broken && !conn.culprit && lasted <= shortConnection && slept <= shortConnection
+}
 
 // broken reports whether the broker or the network has ended the connection.
 func (conn *Conn) broken() bool {
