@@ -3,8 +3,10 @@ package mqtt
 import "time"
 
 const (
-	maxEnds    = 3           // connections that one publication may end before it is discarded
-	limitHolds = time.Minute // shortest time before a limit of the broker is tried again
+	maxEnds    = 3                // connections that one publication may end before it is discarded
+	slowEnds   = 6                // the same, if one came later than lostWithin: the broker may be slow
+	lostWithin = 10 * time.Second // time from a publication to the end that it causes
+	limitHolds = time.Minute      // shortest time before a limit of the broker is tried again
 )
 
 // culprit finds the publications upon which the broker ends the connection: MQTT 3.1.1
@@ -15,6 +17,7 @@ type culprit struct {
 	topic  string // of the publication that ended the last connection
 	bytes  int    // of its topic and payload
 	ends   int    // number of connections in a row that it ended, or one that is as large
+	slow   bool   // one of them came later than lostWithin
 
 	passed int       // bytes of the largest publication that the broker has acknowledged
 	limit  int       // bytes from which on publications are discarded; 0: none are
@@ -50,23 +53,27 @@ func (c *culprit) acknowledged(m *Publication) {
 }
 
 // ended notes the end of a connection over which the broker did not acknowledge the oldest
-// of n publications, and reports whether that one has ended maxEnds. Of several, any may
-// have done so: the next connection sends them one at a time. If the broker has acknowledged
-// none that is as large, the size is the likely reason, and sets limit.
-func (c *culprit) ended(oldest *Publication, n int) bool {
+// of n publications, and reports whether that one has ended too many; soon: it was sent less
+// than lostWithin ago. Of several, any may have been the cause: the next connection sends
+// them one at a time. If the broker has acknowledged none that is as large, the size is the
+// likely reason, and sets limit; not if the broker was only slow.
+func (c *culprit) ended(oldest *Publication, n int, soon bool) bool {
 	c.single = max(c.single, n)
 	if n > 1 {
 		return false
 	}
 	size := oldest.size()
 	if c.ends == 0 || !c.like(oldest) {
-		c.topic, c.bytes, c.ends = oldest.Topic, size, 0
+		c.topic, c.bytes, c.ends, c.slow = oldest.Topic, size, 0, false
 	}
-	c.bytes = min(c.bytes, size)
-	if c.ends++; c.ends < maxEnds {
+	c.bytes, c.slow = min(c.bytes, size), c.slow || !soon
+	if c.ends++; c.ends < maxEnds || c.slow && c.ends < slowEnds {
 		return false
 	}
 	c.ends = 0
+	if c.slow {
+		return true
+	}
 	if size <= c.passed {
 		c.passed = size - 1 // of the next one the size is the reason: the broker may be another one now
 		return true
@@ -81,6 +88,6 @@ func (c *culprit) ended(oldest *Publication, n int) bool {
 func (c *culprit) endedOtherwise() {
 	c.single, c.ends = 0, 0
 	if c.limit > 0 && time.Since(c.since) >= limitHolds {
-		c.topic, c.bytes, c.ends, c.limit = "", c.limit, maxEnds-1, 0
+		c.topic, c.bytes, c.ends, c.slow, c.limit = "", c.limit, maxEnds-1, false, 0
 	}
 }

@@ -136,6 +136,22 @@ func TestPacketLimit(t *testing.T) {
 		b.serve(t, o)
 		equalTexts(t, "passed", b.passed, []string{"d", "e"})
 	})
+	bubble("a broker that does not answer has no limit", t, func(t *testing.T) {
+		o := newTestOutbox(1)
+		o.Push(sized("t", "a", 400))
+		o.Push(sized("t", "b", 400))
+		for i := range slowEnds {
+			if got := o.counters.OutboxRefused.Load(); got != 0 {
+				t.Fatalf("%d refused after %d ends", got, i)
+			}
+			l := newFakeLink(false)
+			o.Serve(t.Context(), l) // which gives up after ackedWithin
+			equalTexts(t, "sent", []string{strings.TrimRight(l.all()[0], ".")}, []string{"a"})
+		}
+		if got := o.counters.OutboxRefused.Load(); got != 1 || o.culprit.limit != 0 || o.Len() != 1 {
+			t.Errorf("%d refused, a limit of %d, %d left, want 1, none and 1", got, o.culprit.limit, o.Len())
+		}
+	})
 	bubble("ends by the network discard nothing that passes in between", t, func(t *testing.T) {
 		b := &limitedBroker{limit: 300}
 		o := limitedOutbox(b)

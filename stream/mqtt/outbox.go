@@ -273,12 +273,13 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 func (o *Outbox) requeue(conn link) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var back, unanswered []*Publication
+	var back []*Publication
+	var unanswered []flight
 	for i := range o.flying {
 		f := &o.flying[i]
 		switch {
 		case !f.ended():
-			unanswered = append(unanswered, f.m)
+			unanswered = append(unanswered, *f)
 		case f.d.Error() == nil:
 			o.counters.Published.Add(1)
 			o.culprit.acknowledged(f.m)
@@ -289,20 +290,20 @@ func (o *Outbox) requeue(conn link) {
 	clear(o.flying)
 	o.flying = o.flying[:0]
 	if conn.broken() && o.accuse(conn, unanswered) {
-		back = slices.DeleteFunc(back, func(m *Publication) bool { return m == unanswered[0] })
+		back = slices.DeleteFunc(back, func(m *Publication) bool { return m == unanswered[0].m })
 	}
 	o.queue.pushFront(back)
 }
 
 // accuse looks for the publication upon which the broker has ended the connection among
 // those that it has not answered. It reports whether the oldest one has ended too many.
-func (o *Outbox) accuse(conn link, unanswered []*Publication) bool {
+func (o *Outbox) accuse(conn link, unanswered []flight) bool {
 	if len(unanswered) == 0 {
 		o.culprit.endedOtherwise()
 		return false
 	}
-	m := unanswered[0]
-	refused := o.culprit.ended(m, len(unanswered))
+	m := unanswered[0].m
+	refused := o.culprit.ended(m, len(unanswered), time.Since(unanswered[0].sent) < lostWithin)
 	if refused || o.culprit.ends > 1 {
 		conn.explained(refused && o.culprit.refuses(m))
 	}
