@@ -6,7 +6,8 @@ const (
 	maxEnds    = 3                // connections that one publication may end before it is discarded
 	slowEnds   = 6                // the same, if one came later than lostWithin: the broker may be slow
 	lostWithin = 10 * time.Second // time from a publication to the end that it causes
-	limitHolds = time.Minute      // shortest time before a limit of the broker is tried again
+	limitHolds = time.Minute      // time after which a limit of the broker is tried again: the broker may have restarted thrice
+	limitStays = 24 * time.Hour   // the longest, since that time doubles with each confirmation
 )
 
 // culprit finds the publications upon which the broker ends the connection: MQTT 3.1.1
@@ -19,9 +20,11 @@ type culprit struct {
 	ends   int    // number of connections in a row that it ended, or one that is as large
 	slow   bool   // one of them came later than lostWithin
 
-	passed int       // bytes of the largest publication that the broker has acknowledged
-	limit  int       // bytes from which on publications are discarded; 0: none are
-	since  time.Time // time at which limit was found
+	passed int           // bytes of the largest publication that the broker has acknowledged
+	limit  int           // bytes from which on publications are discarded; 0: none are
+	since  time.Time     // time at which limit was found
+	holds  time.Duration // time for which it holds
+	tried  int           // limit that is tried again; 0: none is
 }
 
 // window returns the number of publications that may be unacknowledged, at most n.
@@ -32,8 +35,19 @@ func (c *culprit) window(n int) int {
 	return n
 }
 
-// refuses reports whether the broker would end the connection upon a publication.
-func (c *culprit) refuses(m *Publication) bool { return c.limit > 0 && m.size() >= c.limit }
+// refuses reports whether the broker would end the connection upon a publication. When the
+// limit has held for its time, the next one as large tries it again: one more end confirms it.
+func (c *culprit) refuses(m *Publication) bool {
+	if c.limit == 0 || m.size() < c.limit {
+		return false
+	}
+	if time.Since(c.since) < c.holds {
+		return true
+	}
+	c.topic, c.bytes, c.ends, c.slow = "", c.limit, maxEnds-1, false
+	c.limit, c.tried, c.single = 0, c.limit, max(c.single, 1)
+	return false
+}
 
 // like reports whether a publication is the one that ended the last connection, a later one
 // on its topic, or as large.
@@ -43,6 +57,9 @@ func (c *culprit) like(m *Publication) bool { return m.size() >= c.bytes || m.To
 func (c *culprit) acknowledged(m *Publication) {
 	if m.QoS > 0 {
 		c.passed = max(c.passed, m.size())
+		if c.tried > 0 && m.size() >= c.tried {
+			c.tried, c.holds = 0, 0
+		}
 	}
 	if c.ends > 0 && m.QoS > 0 && c.like(m) {
 		c.ends = 0
@@ -78,16 +95,13 @@ func (c *culprit) ended(oldest *Publication, n int, soon bool) bool {
 		c.passed = size - 1 // of the next one the size is the reason: the broker may be another one now
 		return true
 	}
-	// Messages on one topic differ by some bytes; each smaller one would end connections.
-	c.limit, c.since = c.bytes-max(c.bytes-c.passed, 0)/8, time.Now()
+	if c.limit = c.tried; c.limit == 0 || c.bytes < c.limit {
+		// Messages on one topic differ by some bytes; each smaller one would end connections.
+		c.limit = c.bytes - (c.bytes-c.passed)/8
+	}
+	c.tried, c.since, c.holds = 0, time.Now(), min(max(2*c.holds, limitHolds), limitStays)
 	return true
 }
 
-// endedOtherwise notes the end of a connection for another reason. The broker may have
-// another limit now: one more end confirms the one before.
-func (c *culprit) endedOtherwise() {
-	c.single, c.ends = 0, 0
-	if c.limit > 0 && time.Since(c.since) >= limitHolds {
-		c.topic, c.bytes, c.ends, c.slow, c.limit = "", c.limit, maxEnds-1, false, 0
-	}
-}
+// endedOtherwise notes the end of a connection for another reason.
+func (c *culprit) endedOtherwise() { c.single, c.ends = 0, 0 }

@@ -113,28 +113,31 @@ func TestPacketLimit(t *testing.T) {
 		equalTexts(t, "passed", b.passed, []string{"a", "c"})
 		equalTexts(t, "said", b.said, []string{"no 400 false"})
 	})
-	bubble("a later connection tries the limit again", t, func(t *testing.T) {
+	bubble("the limit is tried again, each time after twice as long", t, func(t *testing.T) {
 		b := &limitedBroker{limit: 300}
 		o := limitedOutbox(b)
-		o.Push(sized("t", "a", 400))
-		b.serve(t, o)
-		o.Push(sized("t", "b", 400))
-		b.serve(t, o) // too soon
-		time.Sleep(2 * limitHolds)
-		b.serve(t, o)
-		o.Push(sized("t", "c", 500))
-		former := b.ends
-		b.serve(t, o)
-		if b.ends != former+1 {
-			t.Errorf("%d ends confirm the limit, want 1", b.ends-former)
+		ends := func(name string, size int) int {
+			before := b.ends
+			o.Push(sized("t", name, size))
+			b.serve(t, o)
+			return b.ends - before
 		}
-		time.Sleep(2 * limitHolds)
-		b.serve(t, o)
+		ends("a", 400)
+		limit := o.culprit.limit
+		for i, want := range []int{0, 1, 0, 1, 0} {
+			if i > 0 {
+				time.Sleep(limitHolds)
+			}
+			if got := ends("b", 400+i); got != want || o.culprit.limit != limit {
+				t.Errorf("%d minutes later: %d ends and a limit of %d, want %d and %d", i, got, o.culprit.limit, want, limit)
+			}
+		}
 		b.limit = 1000
-		o.Push(sized("t", "d", 400))
-		o.Push(sized("t", "e", 500))
-		b.serve(t, o)
-		equalTexts(t, "passed", b.passed, []string{"d", "e"})
+		time.Sleep(4 * limitHolds)
+		if got := ends("c", 400) + ends("d", 500); got != 0 {
+			t.Errorf("%d ends without a limit", got)
+		}
+		equalTexts(t, "passed", b.passed, []string{"c", "d"})
 	})
 	bubble("a broker that does not answer has no limit", t, func(t *testing.T) {
 		o := newTestOutbox(1)
