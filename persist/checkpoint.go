@@ -145,7 +145,7 @@ func (s *Store) dropOlder(model string) error {
 
 // State returns the state of a model's newest checkpoint, or of the older one, and
 // the seq of the last record in it. It returns ErrModel if the file does not
-// contain the model or that checkpoint.
+// contain the model, ErrCheckpoint if it does not contain that checkpoint.
 func (s *Store) State(model string, older bool) (state []byte, seq uint64, err error) {
 	if err := checkName(model); err != nil {
 		return nil, 0, fmt.Errorf("persist: %w", err)
@@ -173,7 +173,7 @@ func (s *Store) State(model string, older bool) (state []byte, seq uint64, err e
 		}
 		c := generations[at]
 		if c == nil {
-			return fmt.Errorf("the file contains no such checkpoint yet: %w", ErrModel)
+			return ErrCheckpoint
 		}
 		state, seq = append([]byte(nil), c.state...), c.seq
 		return nil

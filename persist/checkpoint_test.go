@@ -52,3 +52,26 @@ func TestCheckpoints(t *testing.T) {
 		}
 	}
 }
+
+// TestNoCheckpointYet checks that a missing checkpoint is no unknown model.
+func TestNoCheckpointYet(t *testing.T) {
+	s := newStore(t, tempPath(t), Options{})
+	newTruths(t, s, "m")
+	if err := s.Commit(&online.Commit{Records: []online.Record{sample("m", 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, older := range []bool{false, true} {
+		if _, _, err := s.State("m", older); !errors.Is(err, ErrCheckpoint) || errors.Is(err, ErrModel) {
+			t.Errorf("State with older %v: %v, want %v", older, err, ErrCheckpoint)
+		}
+		if err := s.Checkpoint("m", 1, stateOf(1, 5000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := s.State("m", true); err != nil {
+		t.Errorf("State of the older checkpoint: %v", err)
+	}
+	if _, _, err := s.State("n", true); !errors.Is(err, ErrModel) {
+		t.Errorf("State of an unknown model: %v, want %v", err, ErrModel)
+	}
+}

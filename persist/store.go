@@ -36,6 +36,8 @@ var (
 	// ErrModel reports that the store does not know the model, or that its name
 	// is not acceptable.
 	ErrModel = errors.New("unknown model")
+	// ErrCheckpoint reports that the file has no such checkpoint of a model yet.
+	ErrCheckpoint = errors.New("there is no such checkpoint yet; the request checkpoint makes one after new labels")
 	// ErrSequence reports a checkpoint that is ahead of the journal or behind an
 	// older checkpoint.
 	ErrSequence = errors.New("checkpoint out of sequence")

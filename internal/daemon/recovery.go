@@ -78,7 +78,7 @@ func (d *Daemon) newLoop(cfg *config.Config, name string, kept *persist.Recovere
 // start, before the record first.
 func (d *Daemon) revive(cfg online.Config, name string, first uint64) (*online.Learner, uint64, error) {
 	state, seq, err := d.store.State(name, false)
-	if errors.Is(err, persist.ErrModel) {
+	if errors.Is(err, persist.ErrCheckpoint) {
 		seq, err = first, nil
 	}
 	if err != nil {
