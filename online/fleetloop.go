@@ -12,13 +12,12 @@ type FleetStatus struct {
 	Members int     // whose sites are in the sums; 0: there is no fleet
 	Guest   bool    // the members answer in a basis of theirs, until the warm-up is over
 	Weight  float64 // of the guest in the answer, or of the fleet's horizons in their mixture
-	Foreign int     // classes that only members know
 	Dropped uint64  // sums that did not factor, since the program started
 }
 
 // FleetStatus returns the learner's part in a fleet.
 func (l *Learner) FleetStatus() FleetStatus {
-	s := FleetStatus{Members: l.fleet.members, Guest: l.fleet.guest != nil, Foreign: len(l.fleet.foreign), Dropped: l.bank.Counts.JoinedDropped}
+	s := FleetStatus{Members: l.fleet.members, Guest: l.fleet.guest != nil, Dropped: l.bank.Counts.JoinedDropped}
 	if s.Guest {
 		s.Weight = l.mix.GuestWeight()
 	} else {

@@ -70,7 +70,6 @@ type LoopOptions struct {
 
 // Status is the state of a Loop at one moment.
 type Status struct {
-	Model      string
 	Seq        uint64  // last record learnt
 	Learned    uint64  // samples in the model, warm-up included
 	Open       int     // samples in the minibatch that is filling
@@ -472,7 +471,7 @@ func (lp *Loop) publishStatus() {
 	l := lp.learner
 	recovering, left := lp.behind()
 	lp.status.Store(&Status{
-		Model: lp.opts.Model, Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), OpenNLL: l.batch.nll, Scores: l.Scores(), Counters: l.Counters(),
+		Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), OpenNLL: l.batch.nll, Scores: l.Scores(), Counters: l.Counters(),
 		Drift: l.drift.Level(), Drifts: l.drift.Drifts(), Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.checkpoints.size,
 		Recovering: recovering, Behind: left,
 		Fleet: l.FleetStatus(),

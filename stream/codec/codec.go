@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -72,16 +71,6 @@ func (d *Decoder) Features() []string {
 		return d.signals.names
 	}
 	return d.names
-}
-
-// FeatureIndex returns the index of a feature or signal in Reading.X.
-func (d *Decoder) FeatureIndex(name string) (i int, ok bool) {
-	if d.signals != nil {
-		i = slices.Index(d.signals.names, name)
-		return i, i >= 0
-	}
-	i, ok = d.index[name]
-	return i, ok
 }
 
 // Inputs returns the decoders of a stream's inputs, in order; Reading.X has the signals of

@@ -225,9 +225,6 @@ func TestRowsOfInputs(t *testing.T) {
 	if want := []string{"motion", "lux", "mode.off", "mode.on", "voc", "co2"}; !reflect.DeepEqual(d.Features(), want) || !reflect.DeepEqual(d.Inputs()[1].Features(), want) {
 		t.Errorf("signals %q, want %q", d.Features(), want)
 	}
-	if i, ok := d.FeatureIndex("mode.on"); i != 3 || !ok {
-		t.Errorf("mode.on is signal %d, %t", i, ok)
-	}
 	var r *Refusal
 	if got, err := d.Decode([]byte(`{"occupancy":true}`)); !errors.As(err, &r) || r.Reason != Unrouted {
 		t.Errorf("a message of no input: %+v, %v", got, err)

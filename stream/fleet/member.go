@@ -39,14 +39,6 @@ const (
 	Flooded   core.Reason = "queue"   // it came faster than it could be read
 )
 
-// Reasons are all reasons of a refusal.
-func Reasons() []core.Reason {
-	return []core.Reason{
-		TooLarge, Malformed, BadName, NotListed, NoRoom, Flooded,
-		core.OtherInputs, core.OtherShape, core.TooSure, core.Distrusted, core.Misleading, core.Contradicted, core.NotFactored, core.TooManyNames,
-	}
-}
-
 // Publication is a retained message to publish; an empty payload removes the kept one.
 type Publication struct {
 	Topic   string

@@ -19,7 +19,6 @@ type layout struct {
 	signals  []string         // S
 	values   []string         // V: signals, derived ones, calendar
 	formulas *formula.Program // from signals to the other values; nil: none
-	zone     *time.Location
 
 	windowed   []int                // indices in values of the signals that have windows; nil: no window
 	extractors []*feature.Extractor // of each of them
@@ -68,7 +67,7 @@ func newLayout(c Config, chosen []string) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &layout{signals: c.Signals, values: slices.Clone(c.Signals), zone: zone}
+	l := &layout{signals: c.Signals, values: slices.Clone(c.Signals)}
 	used := func(string) bool { return false }
 	if len(c.Derive)+len(c.Calendar) > 0 {
 		defs := make([]formula.Definition, len(c.Derive))
