@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/fxamacker/cbor/v2"
+	"github.com/tidwall/gjson"
 )
 
 // Encoder writes rows of signals as payloads of their stream, which its Decoder reads.
@@ -149,6 +150,11 @@ func valueOf(cell string) any {
 		return json.RawMessage(cell)
 	}
 	return cell
+}
+
+// isNumber reports whether a text is a number of JSON.
+func isNumber(text string) bool {
+	return text != "" && (text[0] == '-' || text[0]-'0' <= 9) && gjson.Valid(text)
 }
 
 // put sets the member of an object at a path.

@@ -114,6 +114,11 @@ func (r *rule) number(x []float64, text string) *Refusal {
 		return r.unknown(x, text)
 	}
 	v, err := decimal(text)
+	return r.decimal(x, v, err)
+}
+
+// decimal sets the result of the function decimal.
+func (r *rule) decimal(x []float64, v float64, err error) *Refusal {
 	if err != nil {
 		return Refuse(NotANumber, "signal %.40q: %w", r.name, err)
 	}
@@ -132,15 +137,15 @@ func (r *rule) text(x []float64, text string) *Refusal {
 		return nil
 	case !r.numeric():
 		return r.unknown(x, text)
-	case isDecimal(text):
-		return r.number(x, text)
 	}
-	if r.unit != "" {
-		if number, ok := strings.CutSuffix(text, r.unit); ok {
-			if number = strings.TrimSpace(number); isDecimal(number) {
-				return r.number(x, number)
-			}
-		}
+	v, ok, err := asDecimal(text)
+	if number, has := strings.CutSuffix(text, r.unit); !ok && has && r.unit != "" {
+		v, ok, err = asDecimal(strings.TrimSpace(number))
+	}
+	switch {
+	case ok:
+		return r.decimal(x, v, err)
+	case r.unit != "":
 		return r.unknown(x, text)
 	}
 	if v, ok := commonWord(text); ok {
@@ -247,9 +252,12 @@ func IsCommonWord(text string) bool {
 	return ok
 }
 
-// isMissingWord reports whether a text stands for no value, in any case.
-func isMissingWord(text string) bool {
-	for _, w := range [...]string{"", "null", "unknown", "unavailable", "none", "nan"} {
+// unknownWords are the texts by which systems tell that a state, or a value, is not known.
+var unknownWords = [...]string{"", "null", "unknown", "unavailable", "none"}
+
+// isUnknownWord reports whether a text is one of unknownWords, in any case.
+func isUnknownWord(text string) bool {
+	for _, w := range unknownWords {
 		if strings.EqualFold(text, w) {
 			return true
 		}
@@ -257,19 +265,23 @@ func isMissingWord(text string) bool {
 	return false
 }
 
-// isDecimal reports whether a text is a decimal number, if only one beyond the range of a
-// float64. Instruments write +2.15E+01, and meters 007.5.
-func isDecimal(text string) bool {
+// isMissingWord reports whether a text stands for no value of a signal, in any case.
+func isMissingWord(text string) bool { return isUnknownWord(text) || strings.EqualFold(text, "nan") }
+
+// asDecimal returns the value of a decimal number, and false for another text. The error is
+// that of a number beyond the range of a float64. Instruments write +2.15E+01, and meters 007.5.
+func asDecimal(text string) (v float64, ok bool, err error) {
 	if text == "" || !strings.Contains("0123456789.+-", text[:1]) {
-		return false
+		return 0, false, nil
 	}
-	_, err := decimal(text)
-	return err == nil || errors.Is(err, errRange)
+	v, err = decimal(text)
+	return v, err == nil || errors.Is(err, errRange), err
 }
 
-// isNumber reports whether a text is a number of JSON.
-func isNumber(text string) bool {
-	return text != "" && (text[0] == '-' || text[0]-'0' <= 9) && gjson.Valid(text)
+// isDecimal reports whether a text is a decimal number.
+func isDecimal(text string) bool {
+	_, ok, _ := asDecimal(text)
+	return ok
 }
 
 // joinWords lists words for an error, of bounded length.

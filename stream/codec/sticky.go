@@ -3,7 +3,6 @@ package codec
 import (
 	"bytes"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,9 +36,6 @@ func (l Labels) validateSticky() error {
 	return errors.Join(errs...)
 }
 
-// noState are the payloads by which systems tell that a state is not known.
-var noState = []string{"", "null", "unknown", "unavailable", "none"}
-
 // State returns the label that the payload of a state tells, "" where it tells that the
 // state is not known. A word of the map is a label in any case.
 func (d *Decoder) State(payload []byte) (label string, err error) {
@@ -70,8 +66,8 @@ func (d *Decoder) stateText(payload []byte) []byte {
 // isNoState reports whether a text, in any case, tells that a state is not known. A word of the
 // map is a label.
 func (s *schema) isNoState(text []byte) bool {
-	text = bytes.TrimSpace(text[:min(len(text), 64)]) // longer than any of noState
+	text = bytes.TrimSpace(text[:min(len(text), 64)]) // longer than any of unknownWords
 	word := strings.ToLower(strings.Trim(string(text), `"`))
 	_, mapped := s.labels[word]
-	return !mapped && slices.Contains(noState, word)
+	return !mapped && isUnknownWord(word)
 }
