@@ -50,7 +50,7 @@ func (t *Viewer) Run(ctx context.Context, cfg mqtt.Config, in io.Reader, out io.
 	defer w.publisher.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	var measuring sync.WaitGroup
-	measuring.Go(func() { every(ctx, measureEvery, func() { w.state.tick(time.Now()) }) })
+	measuring.Go(func() { process.Every(ctx, measureEvery, func() { w.state.tick(time.Now()) }) })
 	defer measuring.Wait()
 	defer cancel()
 	if terminal.IsTerminal(out) && !t.Once && !t.AsJSON {
@@ -147,18 +147,4 @@ func onlyNode(ctx context.Context, cfg mqtt.Config) (string, error) {
 		names[i] = name + " (" + states[name] + ")"
 	}
 	return "", exit.With(exit.Usage, fmt.Errorf("the broker has %d nodes: name one with --node: %s", len(names), strings.Join(names, ", ")))
-}
-
-// every calls f at once and then at intervals, until ctx ends.
-func every(ctx context.Context, interval time.Duration, f func()) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		f()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }

@@ -320,20 +320,6 @@ func (m *Monitor) traceAll(ctx context.Context) {
 	}
 }
 
-// every calls f at once and then at intervals, until ctx ends.
-func every(ctx context.Context, interval time.Duration, f func()) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		f()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // trace adds a point to the course of a model's scores if they have changed. A reset and a
 // rollback remove the points after the state that they restore.
 func (m *Monitor) trace(model string, s *score.Scores) {
