@@ -100,8 +100,11 @@ func (w *Server) URL() string {
 func (w *Server) Run(ctx context.Context) {
 	retry := time.NewTicker(listenPause)
 	defer retry.Stop()
-	for w.listener == nil {
-		w.log.Error("the page and the metrics cannot be served; will keep trying; http.listen is the address, an empty one switches them off", "listen", w.Config.Listen, "error", w.failure)
+	for logged := ""; w.listener == nil; {
+		if why := w.failure.Error(); why != logged {
+			w.log.Error("the page and the metrics cannot be served; will keep trying; http.listen is the address, an empty one switches them off", "listen", w.Config.Listen, "error", why)
+			logged = why
+		}
 		select {
 		case <-retry.C:
 			w.listen()

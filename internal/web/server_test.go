@@ -2,12 +2,15 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"edge/internal/config"
 )
@@ -24,6 +27,20 @@ func TestListenWarns(t *testing.T) {
 			t.Errorf("%s: warned: %v, want %v: %s", listen, got, want, &log)
 		}
 	}
+}
+
+// The reason why the page is not served is logged once, not at each attempt.
+func TestFailureIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedLog
+		w := NewServer(config.HTTP{Listen: "127.0.0.1:66666"}, NewMonitor(), slog.New(slog.NewTextHandler(&log, nil)))
+		ctx, end := context.WithTimeout(t.Context(), time.Hour)
+		defer end()
+		w.Run(ctx)
+		if n := strings.Count(log.String(), "invalid port"); n != 1 {
+			t.Errorf("%d lines in an hour, want 1: %.500s", n, &log)
+		}
+	})
 }
 
 type lockedLog struct {
