@@ -178,6 +178,6 @@ func (l *Learner) replace(ev *Event, out *Outcome) {
 	}
 	l.replaceBy(fresh)
 	if out.Change = NoticeReset; ev.Kind == Replace {
-		out.Change, out.Detail = NoticeRolledBack, fmt.Sprintf("to %d samples", l.view.N)
+		out.Change, out.Detail = NoticeRolledBack, fmt.Sprintf("to %d samples", l.view.N+uint64(l.Pending()))
 	}
 }

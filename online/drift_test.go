@@ -1,6 +1,7 @@
 package online
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -83,13 +84,17 @@ func TestDriftCarriesOnExactly(t *testing.T) {
 func TestReplaceOnlyTheModel(t *testing.T) {
 	l := newTestLearner(t, testConfig(3))
 	rng := rand.New(rand.NewPCG(5, 5))
-	feed(l, rng, 300)
+	feed(l, rng, 301)
 	state, _ := l.AppendBinary(nil)
 	before := l.Posterior()
-	feed(l, rng, 200)
+	detail := fmt.Sprintf("to %d samples", before.Version()+uint64(l.Pending()))
+	if l.Pending() == 0 {
+		t.Fatal("no minibatch is open")
+	}
+	feed(l, rng, 199)
 	scores, rules := l.Scores(), l.Uncertainty()
-	if out := l.Add(&Event{Kind: Replace, Name: OnlyModel, State: state}); out.Refused != nil || out.Change != NoticeRolledBack {
-		t.Fatalf("%+v", out)
+	if out := l.Add(&Event{Kind: Replace, Name: OnlyModel, State: state}); out.Refused != nil || out.Change != NoticeRolledBack || out.Detail != detail {
+		t.Fatalf("%+v, want detail %q", out, detail)
 	}
 	if l.Scores().N != scores.N || l.Scores().NLL != scores.NLL || l.Uncertainty() != rules {
 		t.Errorf("scores of %d, want %d; %+v, want %+v", l.Scores().N, scores.N, l.Uncertainty(), rules)
