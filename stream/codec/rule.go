@@ -212,9 +212,13 @@ func (r *rule) unknown(x []float64, text string) *Refusal {
 
 // isHex reports whether a text is of hexadecimal digits, and no number with a unit such as 12A.
 func isHex(text string) bool {
-	letters := strings.TrimLeft(text, "0123456789")
-	return len(letters) < len(text) && strings.Trim(letters, "0123456789abcdefABCDEF") == "" &&
-		(text[0] == '0' || strings.ContainsAny(letters, "0123456789"))
+	digits := text
+	if len(text) > 2 && strings.EqualFold(text[:2], "0x") {
+		digits = text[2:]
+	}
+	letters := strings.TrimLeft(digits, "0123456789")
+	return strings.Trim(letters, "0123456789abcdefABCDEF") == "" &&
+		(strings.HasPrefix(text, "0") || len(letters) < len(digits) && strings.ContainsAny(letters, "0123456789"))
 }
 
 // unitOf returns the unit after a number, "" where a text is something else.
