@@ -53,7 +53,7 @@ from the state file. The daemon must not be running. There is no way back.`,
 }
 
 // reset removes one model, or all of them if model is "".
-func reset(cmd *cobra.Command, state, model string, yes bool) error {
+func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 	if _, err := os.Stat(state); err != nil {
 		return exit.With(exit.Store, fmt.Errorf("reset: %w", err)) // persist.Open would create the file
 	}
@@ -61,7 +61,7 @@ func reset(cmd *cobra.Command, state, model string, yes bool) error {
 	if err != nil {
 		return exit.With(exit.Store, err)
 	}
-	defer store.Close()
+	defer func() { err = errors.Join(err, exit.With(exit.Store, store.Close())) }()
 	models, err := store.Models()
 	if err != nil {
 		return exit.With(exit.Store, err)
