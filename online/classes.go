@@ -6,6 +6,19 @@ import (
 	"slices"
 )
 
+// ClassList lists the classes of a learner.
+type ClassList struct {
+	Names    []string
+	Former   map[string]string // former names that still refer to a class, and its present name
+	Imported []string          // of Names, those that a merge has brought, and that have no label of this node
+}
+
+// ClassList returns the classes. Read only.
+func (l *Learner) ClassList() *ClassList {
+	names := l.classes.names
+	return &ClassList{Names: names[:len(names):len(names)], Former: l.view.Aliases, Imported: l.importedNames()}
+}
+
 // changeClasses handles ClassAdd, ClassRemove and ClassRename. The minibatch that
 // is filling is closed first: it was labelled under the classes before the change.
 func (l *Learner) changeClasses(ev *Event, out *Outcome) {

@@ -84,6 +84,7 @@ type Status struct {
 	Recovering bool        // the journal of an earlier run is being learnt; false: Posterior, read after the status, knows all of it
 	Behind     uint64      // records of the journal to be learnt while Recovering
 	Fleet      FleetStatus // of the latest merge
+	Classes    *ClassList  // after record Seq
 }
 
 // Loop owns a Learner: only the goroutine inside Run touches it.
@@ -400,6 +401,9 @@ func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
 		lp.newer = true
 		lp.publish() // the reader of the notice finds the change done
 	}
+	if out.Change != "" || out.ClassAdded != "" || len(out.Dropped) > 0 || out.Refused != nil {
+		lp.publishStatus() // with the classes
+	}
 	if out.Stepped && lp.opts.Learnt != nil {
 		lp.opts.Learnt(time.Since(began))
 	}
@@ -474,7 +478,7 @@ func (lp *Loop) publishStatus() {
 		Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), OpenNLL: l.batch.nll, Scores: l.Scores(), Counters: l.Counters(),
 		Drift: l.drift.Level(), Drifts: l.drift.Drifts(), Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.checkpoints.size,
 		Recovering: recovering, Behind: left,
-		Fleet: l.FleetStatus(),
+		Fleet: l.FleetStatus(), Classes: l.ClassList(),
 	})
 	if lp.opts.Changed != nil {
 		lp.opts.Changed()

@@ -3,8 +3,10 @@ package online
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -125,6 +127,56 @@ func TestLoopEqualsLearner(t *testing.T) {
 	}
 	if !strings.HasPrefix(built, "from 35 observations, features by mean") || !strings.Contains(built, ", in ") {
 		t.Errorf("the last build is described as %q", built)
+	}
+}
+
+// The status has the classes after the record of a notice when that is given, also of a loop
+// that recovers.
+func TestStatusHasTheClassesOfANotice(t *testing.T) {
+	cfg := testConfig(2, "a", "b")
+	events := []Event{
+		{Kind: Observe, X: []float64{1, 2}, Label: "new"}, {Kind: ClassRename, Label: "new", Name: "other"}, {Kind: ClassRemove, Label: "none"},
+		{Kind: ClassRemove, Label: "a"},
+	}
+	for name, old := range map[string]int{"": 0, "recovering": 2} {
+		t.Run(name, func(t *testing.T) {
+			j := &ledger{size: 1}
+			var records []Record
+			for i, ev := range events {
+				records = append(records, Record{Model: "m", Seq: uint64(i + 1), Event: ev})
+			}
+			j.commit(records[:old])
+			var lp *Loop
+			var got []string
+			opts := LoopOptions{Queue: 1, Recovery: &Recovery{Ready: func(*Learner) {}}, Notify: func(n Notice) {
+				s := lp.Status()
+				got = append(got, fmt.Sprint(n.Kind, n.Seq, s.Seq, s.Classes.Names, s.Classes.Former))
+			}}
+			lp = recoveringLoop(t, j, &shelf{}, opts, func([]byte) (*Learner, error) { return NewLearner(cfg) })
+			j.commit(records[old:])
+			ctx, stop := context.WithCancel(context.Background())
+			if err := lp.Learn(ctx, records[old:]); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error)
+			go func() { done <- lp.Run(ctx) }()
+			<-lp.Recovered()
+			if err := lp.Idle(ctx); err != nil {
+				t.Fatal(err)
+			}
+			stop()
+			<-done
+			want := []string{
+				"class_added1 1 [a b new] map[]", "class_renamed2 2 [a b other] map[new:other]", "event_refused3 3 [a b other] map[new:other]",
+				"class_removed4 4 [b other] map[new:other]",
+			}
+			if old > 0 {
+				want = append(want, "model_recovered4 4 [b other] map[new:other]")
+			}
+			if want = want[old:]; !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }
 

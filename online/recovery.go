@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	"edge/online/fleet"
 )
 
 // ErrRecovering reports that a loop cannot do something before it has learnt the
@@ -200,6 +197,7 @@ func (lp *Loop) relearn(rec *Record) *Panic {
 		case p != nil:
 			return p
 		case fresh:
+			lp.seq = max(lp.seq, rec.Seq)
 			lp.report(rec, &out, wasWarm, began)
 		case out.Refused != nil:
 			lp.refused(Refused{rec.Seq, out.Refused, nil})
@@ -316,61 +314,48 @@ func (lp *Loop) behind() (recovering bool, left uint64) {
 	return true, r.newest - min(lp.seq, r.newest)
 }
 
-// ClassEvents returns the events of records that may change the classes of a model:
-// of each label the first since the last such event. Of these events Kind, Label and
-// Name count; the classes of a Replace follow as ClassAdd, each former name as a ClassRename
-// to it and one back, and the classes of a Merge as Merge
-// where the configuration mixes them in. The classes that a merge brings to a learner in
-// its warm-up are known once the learner has learnt it.
-func ClassEvents(cfg Config, records []Record) (events []Event) {
-	seen := map[string]bool{}
+// ClassRecords returns what may change the classes of a model in records: of each label one,
+// in the place of the first since the last such record, with the Seq of the latest. Of these
+// records Seq, Kind, Label and Name count; the classes of a Replace follow as ClassAdd, or as
+// Merge if a merge had brought them, each former name as a ClassRename to it and one back. The
+// classes that a merge brings, and those that it drops, are known once the learner has learnt it.
+func ClassRecords(cfg Config, records []Record) (changes []Record) {
+	seen := map[string]int{}
+	add := func(r *Record, kind Kind, label, name string) {
+		changes = append(changes, Record{Model: r.Model, Seq: r.Seq, Event: Event{Kind: kind, Label: label, Name: name}})
+	}
 	for i := range records {
-		switch ev := &records[i].Event; ev.Kind {
+		r := &records[i]
+		switch r.Kind {
 		case Observe, Correct:
-			if !seen[ev.Label] {
-				seen[ev.Label] = true
-				events = append(events, Event{Kind: Observe, Label: ev.Label})
+			if at, again := seen[r.Label]; again {
+				changes[at].Seq = r.Seq
+				continue
 			}
+			seen[r.Label] = len(changes)
+			add(r, Observe, r.Label, "")
 		case ClassAdd, ClassRemove, ClassRename, Reset:
 			clear(seen)
-			events = append(events, Event{Kind: ev.Kind, Label: ev.Label, Name: ev.Name})
+			add(r, r.Kind, r.Label, r.Name)
 		case Replace:
-			l, err := Restore(cfg, ev.State)
+			l, err := Restore(cfg, r.State)
 			if err != nil { // the learner refuses it as well
 				continue
 			}
 			clear(seen)
-			events = append(events, Event{Kind: Replace})
-			for _, name := range l.classes.names {
-				events = append(events, Event{Kind: ClassAdd, Label: name})
+			add(r, Replace, "", "")
+			for k, name := range l.classes.names {
+				if l.imported(k) {
+					add(r, Merge, name, "")
+				} else {
+					add(r, ClassAdd, name, "")
+				}
 			}
 			for former, name := range l.classes.aliases() {
-				events = append(events, Event{Kind: ClassRename, Label: name, Name: former}, Event{Kind: ClassRename, Label: former, Name: name})
-			}
-		case Merge:
-			for _, name := range imports(&cfg, ev.State) {
-				events = append(events, Event{Kind: Merge, Label: name})
+				add(r, ClassRename, name, former)
+				add(r, ClassRename, former, name)
 			}
 		}
 	}
-	return events
-}
-
-// imports returns the classes that an encoded merge adds to a learner which mixes them
-// in, if it does not know them. Those that are declared it knows, unless they were removed
-// and may not come back.
-func imports(cfg *Config, state []byte) (names []string) {
-	if cfg.Fleet.Unseen != MixUnseen || !cfg.Classes.Open {
-		return nil
-	}
-	m, err := fleet.DecodeMerge(state)
-	if err != nil || m.Taken() == 0 { // the learner refuses it, or leaves the fleet
-		return nil
-	}
-	for _, name := range m.Classes {
-		if len(name) <= MaxLabel && !slices.Contains(cfg.Classes.Names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
+	return changes
 }

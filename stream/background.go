@@ -26,14 +26,22 @@ type Program struct {
 	// Export writes the model's state to a file of this name, or of a name that it
 	// chooses if name is empty, and returns the data of the response.
 	Export func(ctx context.Context, model, name string) (map[string]any, error)
-	// Earlier returns an earlier encoded state of the model: of its newest checkpoint,
-	// of the older one, or of an export; and the data of the response, in which "samples"
-	// is the number of samples in the state, a uint64.
-	Earlier func(ctx context.Context, model, to string) (state []byte, about map[string]any, err error)
+	// Earlier returns an earlier state of the model: of its newest checkpoint, of the
+	// older one, or of an export.
+	Earlier func(ctx context.Context, model, to string) (*Earlier, error)
 	// LogLevel sets the level of the log until the program ends.
 	LogLevel func(level string) error
 	// Reload reads the configuration again.
 	Reload func(ctx context.Context) error
+}
+
+// Earlier is an earlier state of a model.
+type Earlier struct {
+	State   []byte
+	Classes []online.Record // those of State: online.ClassRecords of the record that replaces the model by it
+	// About is the data of the response, in which "samples" is the number of samples in
+	// the state, a uint64.
+	About map[string]any
 }
 
 // backgroundCommand executes a request and returns the data of the response. Nil data
@@ -129,11 +137,11 @@ func (n *Node) rollback(r *request) backgroundCommand {
 		if n.program.Earlier == nil {
 			return nil, errNotAvailable
 		}
-		state, about, err := n.program.Earlier(ctx, r.models[0].Name, r.data.Get("to").String())
+		earlier, err := n.program.Earlier(ctx, r.models[0].Name, r.data.Get("to").String())
 		if err != nil {
 			return nil, err
 		}
-		order := r.eventMutation(online.Event{Kind: online.Replace, State: state, Name: r.replace}, about, func() error { return nil })
+		order := r.eventMutation(online.Event{Kind: online.Replace, State: earlier.State, Name: r.replace}, earlier.About, earlier.Classes)
 		order.reply = r.reply
 		msg := &mqtt.Message{Topic: "request/" + r.target, QoS: 1, Arrived: time.Now(), Attached: order, Ack: func() {}}
 		if taken, _ := n.ring.Push(msg, nil); !taken || n.client.Stopping() {

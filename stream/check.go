@@ -29,9 +29,11 @@ func Check(cfg Config, models []ModelConfig) error {
 // untrainedModel stands for the models in Check.
 type untrainedModel struct{ prior *model.Posterior }
 
-func (u untrainedModel) Posterior() *model.Posterior                  { return u.prior }
-func (u untrainedModel) Snapshot() *model.Posterior                   { return u.prior }
-func (u untrainedModel) Status() *online.Status                       { return new(online.Status) }
+func (u untrainedModel) Posterior() *model.Posterior { return u.prior }
+func (u untrainedModel) Snapshot() *model.Posterior  { return u.prior }
+func (u untrainedModel) Status() *online.Status {
+	return &online.Status{Classes: new(online.ClassList)}
+}
 func (u untrainedModel) Uncertainty() *conformal.Uncertainty          { return new(conformal.Uncertainty) }
 func (u untrainedModel) Learn(context.Context, []online.Record) error { return errors.ErrUnsupported }
 func (u untrainedModel) Idle(context.Context) error                   { return nil }

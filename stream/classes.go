@@ -11,116 +11,87 @@ import (
 	"edge/stream/codec"
 )
 
-// classes are the labels that a model knows or is about to learn. The learner decides;
-// it may be behind.
+// classes are the labels that a model knows or is about to learn: those of the learner, which
+// decides and may be behind, and on top of them the changes by records that it has not learnt.
 type classes struct {
-	open bool
-	max  int
+	online.Classes
+	status func() *online.Status // of the learner
 
-	mu     sync.Mutex
-	known  map[string]string // name or former name of a class → its name
-	n      int               // number of classes
-	before map[string]string // known before the first change since commit; nil: no change
-	gone   map[string]string // names of removed classes → that in the request; the learner may be yet to learn that. Of at most max classes
+	mu        sync.Mutex
+	learnt    *online.ClassList // those of the learner
+	ahead     []classChange     // that it is yet to learn, in order
+	classList                   // learnt, and then ahead
+}
+
+// classChange is a change of the classes by a record.
+type classChange struct {
+	seq         uint64 // of the record; before the commit uncommitted and its place in the group
+	kind        online.Kind
+	label, name string
+}
+
+// uncommitted is above all sequence numbers.
+const uncommitted = 1 << 63
+
+// classList is a list of classes.
+type classList struct {
+	known map[string]string // name or former name of a class → its name
+	n     int               // number of classes
 
 	// imported has the classes that a merge has brought to the learner and that have no label
 	// of this node: the learner lets a label take the place of one, and drops those that
 	// leave the fleet, perhaps before this is known here.
 	imported map[string]bool
-
-	goneBefore     map[string]string // gone at the time of before
-	importedBefore map[string]bool
+	// waiting has the labels in records ahead of the learner that are not classes, and that
+	// may make one, together with others before and after them.
+	waiting map[string]bool
 }
 
-func newClasses(open bool, max int) *classes {
-	return &classes{open: open, max: max, known: map[string]string{}, gone: map[string]string{}, imported: map[string]bool{}}
+func newClasses(of online.Classes, status func() *online.Status) *classes {
+	c := &classes{Classes: of, status: status}
+	c.follow()
+	return c
 }
 
 // refusal returns the reason to refuse the label, "" if it is accepted.
 func (c *classes) refusal(label string) codec.Reason {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	class, known := c.known[label]
+	_, known := c.known[label]
 	switch {
-	case known && !c.imported[class]:
+	case c.owns(label):
 		return ""
-	case !known && !c.open:
+	case !known && !c.Open:
 		return codec.UnknownClass
-	case c.full():
+	case c.full(label):
 		return codec.TooManyClasses
 	}
 	return ""
 }
 
-// full reports whether there is no room for another class. The caller holds mu.
-func (c *classes) full() bool { return c.n-len(c.imported) >= c.max }
-
-// labelled notes a label that was accepted, and that the learner makes a class at once if it
-// is none.
-func (c *classes) labelled(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.own(name)
-}
-
-// confirmed notes that the learner has a class by labels of this node. One that was removed
-// meanwhile does not come back.
-func (c *classes) confirmed(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, gone := c.gone[name]; !gone {
-		c.own(name)
+// full reports whether there is no room for a class of this label. The caller holds mu.
+func (c *classes) full(label string) bool {
+	if len(c.waiting) > 0 && c.room(label) >= c.Max {
+		c.follow() // some may have been learnt
 	}
+	return c.room(label) >= c.Max
 }
 
-// own makes a name that of a class with labels of this node. The caller holds mu.
-func (c *classes) own(name string) {
-	class, known := c.known[name]
-	switch {
-	case c.imported[class]:
-		c.change()
-		delete(c.imported, class)
-	case !known:
-		c.put(name)
+// waits reports whether the learner may make a class of a label. The caller holds mu.
+func (c *classes) waits(label string) bool {
+	if c.waiting[label] {
+		c.follow()
 	}
+	return c.waiting[label]
 }
 
-// imports adds a class that a merge brings. One that was removed is not added: the learner
-// is yet to learn that.
-func (c *classes) imports(names ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, name := range names {
-		if c.isNew(name) {
-			c.put(name)
-			c.imported[name] = true
-		}
+// room returns the number of classes that may leave no room for one of this label.
+func (l *classList) room(label string) int {
+	n := l.n - len(l.imported) + len(l.waiting)
+	if l.waiting[label] {
+		n--
 	}
-}
-
-// dropped notes that the learner has dropped an imported class. One with a label comes back
-// to the learner with it.
-func (c *classes) dropped(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.imported[name] {
-		c.drop(name)
-	}
-}
-
-// drop removes an imported class. The caller holds mu.
-func (c *classes) drop(name string) {
-	c.change()
-	c.n--
-	delete(c.imported, name)
-	maps.DeleteFunc(c.known, func(_, class string) bool { return class == name })
-}
-
-// isNew reports whether a name is neither known nor removed. The caller holds mu.
-func (c *classes) isNew(name string) bool {
-	_, known := c.known[name]
-	_, gone := c.gone[name]
-	return !known && !gone
+	return n
 }
 
 // same reports whether two labels are of one class, also by a former name of it.
@@ -134,63 +105,85 @@ func (c *classes) same(a, b string) bool {
 	return known && class == c.known[b]
 }
 
-// addLearnt adds the classes of a model, and former names of classes. Those that were removed
-// are not added: the learner is yet to learn that.
-func (c *classes) addLearnt(names []string, former map[string]string) {
+// change changes the classes as a record does that was not written before. seq is that of the
+// record, or uncommitted and its place in the group. An error says why the classes do not allow
+// it.
+func (c *classes) change(seq uint64, ev *online.Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, name := range names {
-		if c.isNew(name) {
-			c.put(name)
-		}
+	switch {
+	case ev.Kind == online.ClassAdd && !c.has(ev.Label) && c.full(ev.Label):
+		return fmt.Errorf("class %.80q would be one more than classes.max = %d", ev.Label, c.Max)
+	case (ev.Kind == online.ClassRemove || ev.Kind == online.ClassRename) && !c.owns(ev.Label) && c.status().Recovering:
+		return fmt.Errorf("whether there is a class %.80q is not known yet: %w", ev.Label, online.ErrRecovering)
+	case ev.Kind == online.ClassRename && c.waits(ev.Name):
+		return fmt.Errorf("labels %.80q are not learnt yet, and may make a class: try again", ev.Name)
 	}
-	for name, class := range former {
-		if now, known := c.known[class]; known && c.isNew(name) {
-			c.change()
-			c.known[name] = now
-		}
+	ch := newClassChange(seq, ev)
+	changed, err := c.apply(&ch, &c.Classes)
+	if changed || err == nil && ch.kind == online.Observe && slices.ContainsFunc(c.ahead, ch.repeats) {
+		c.ahead = append(c.ahead, ch)
+	}
+	return err
+}
+
+func newClassChange(seq uint64, ev *online.Event) classChange {
+	kind := ev.Kind
+	if kind == online.Correct {
+		kind = online.Observe
+	}
+	return classChange{seq, kind, ev.Label, ev.Name}
+}
+
+// repeats reports whether both are of one label.
+func (ch *classChange) repeats(other classChange) bool {
+	return other.kind == ch.kind && other.label == ch.label
+}
+
+// foresee changes the classes as records do that were checked before. All of them have the
+// place seq, unless that is 0. One that changes nothing is kept in mind as well: it may concern
+// a class of which the learner is yet to tell.
+func (c *classes) foresee(records []online.Record, seq uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range records {
+		ch := newClassChange(cmp.Or(seq, records[i].Seq), &records[i].Event)
+		_, _ = c.apply(&ch, &c.Classes) // the learner refuses the same
+		c.ahead = append(c.ahead, ch)
 	}
 }
 
-// keepImported brings the imported classes up to date with the learner, which says nothing of
-// the records of an earlier run: it drops those of which the learner knows no name, and the
-// others stay imported if they are among these.
-func (c *classes) keepImported(imported, names []string, former map[string]string) {
+// catchUp brings the classes up to date with the learner.
+func (c *classes) catchUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kept, still := map[string]bool{}, map[string]bool{}
-	for name, class := range c.known {
-		now := cmp.Or(former[name], name)
-		kept[class] = kept[class] || slices.Contains(names, now)
-		still[class] = still[class] || slices.Contains(imported, now)
-	}
-	for name := range c.imported {
-		if !kept[name] {
-			c.drop(name)
-		} else if !still[name] {
-			c.change()
-			delete(c.imported, name)
-		}
+	c.follow()
+}
+
+// follow is catchUp for a caller that holds mu.
+func (c *classes) follow() {
+	s := c.status()
+	c.learnt = s.Classes
+	c.ahead = slices.DeleteFunc(c.ahead, func(ch classChange) bool { return ch.seq <= s.Seq })
+	c.update()
+}
+
+// update makes the list again. The caller holds mu.
+func (c *classes) update() {
+	c.classList = newClassList(c.learnt)
+	for i := range c.ahead {
+		_, _ = c.apply(&c.ahead[i], &c.Classes) // the learner refuses the same
 	}
 }
 
-// removed notes that the learner has removed a class, by the request that has this name.
-func (c *classes) removed(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	of := func(_, request string) bool { return request == name }
-	maps.DeleteFunc(c.gone, of)
-	maps.DeleteFunc(c.goneBefore, of)
-}
-
-// takeOver takes the classes of another node's model: with those that the learner has not
-// learnt yet, and without those that it has not removed yet.
+// takeOver takes the changes that another node's model is yet to learn.
 func (c *classes) takeOver(o *classes) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known, c.gone, c.imported, c.n = maps.Clone(o.known), maps.Clone(o.gone), maps.Clone(o.imported), o.n
+	c.ahead = slices.Clone(o.ahead)
+	c.follow()
 }
 
 // count returns the number of classes.
@@ -200,157 +193,167 @@ func (c *classes) count() int {
 	return c.n
 }
 
-// commit makes the changes permanent; rollback undoes the changes since.
-func (c *classes) commit() {
+// commit makes the changes permanent, with the records of their group.
+func (c *classes) commit(records []online.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.before = nil
+	if len(c.ahead) == 0 {
+		return
+	}
+	if last := len(c.ahead) - 1; c.ahead[last].seq >= uncommitted+uint64(len(records)) { // it panicked before its record
+		c.ahead = c.ahead[:last]
+		c.update()
+	}
+	later := map[string]bool{} // labels that come again before another change
+	for i := len(c.ahead) - 1; i >= 0; i-- {
+		ch := &c.ahead[i]
+		if ch.seq >= uncommitted {
+			ch.seq = records[ch.seq-uncommitted].Seq
+		}
+		switch {
+		case ch.kind != online.Observe:
+			clear(later)
+		case later[ch.label]:
+			c.ahead = slices.Delete(c.ahead, i, i+1)
+		default:
+			later[ch.label] = true
+		}
+	}
 }
 
+// rollback undoes the changes since the last commit.
 func (c *classes) rollback() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.before == nil {
-		return
-	}
-	c.known, c.before, c.n = c.before, nil, 0
-	for name, class := range c.known {
-		if name == class {
-			c.n++
-		}
-	}
-	c.gone, c.imported = c.goneBefore, c.importedBefore
+	c.ahead = slices.DeleteFunc(c.ahead, func(ch classChange) bool { return ch.seq >= uncommitted })
+	c.update()
 }
 
-// change prepares a change. The caller holds mu.
-func (c *classes) change() {
-	if c.before == nil {
-		c.before, c.goneBefore, c.importedBefore = maps.Clone(c.known), maps.Clone(c.gone), maps.Clone(c.imported)
+// newClassList returns the classes of a learner.
+func newClassList(of *online.ClassList) classList {
+	l := classList{known: make(map[string]string, len(of.Names)+len(of.Former)), imported: map[string]bool{}, waiting: map[string]bool{}}
+	maps.Copy(l.known, of.Former)
+	for _, name := range of.Names {
+		l.put(name)
 	}
+	for _, name := range of.Imported {
+		l.imported[name] = true
+	}
+	return l
 }
 
-// put makes name the name of a class. The caller holds mu.
-func (c *classes) put(name string) {
-	c.change()
-	if c.known[name] != name {
-		c.n++
+// apply changes the list as the learner changes its classes by a record; those of a Replace are
+// changes of their own (online.ClassRecords).
+func (l *classList) apply(ch *classChange, cfg *online.Classes) (changed bool, err error) {
+	switch ch.kind {
+	case online.Observe:
+		return l.observe(ch.label, cfg), nil
+	case online.ClassAdd:
+		err = l.add(ch.label)
+	case online.ClassRemove:
+		err = l.remove(ch.label)
+	case online.ClassRename:
+		err = l.rename(ch.label, ch.name)
+	case online.Reset:
+		*l = newClassList(&online.ClassList{Names: cfg.Names})
+	case online.Replace:
+		*l = newClassList(&online.ClassList{})
+	case online.Merge:
+		l.put(ch.label)
+		l.imported[ch.label] = true
+	default:
+		return false, nil
 	}
-	c.known[name] = name
-	delete(c.gone, name)
+	return err == nil, err
 }
 
-// reset replaces all names, as a model is replaced.
-func (c *classes) reset(names []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.change()
-	c.known, c.gone, c.imported, c.n = map[string]string{}, map[string]string{}, map[string]bool{}, 0
-	for _, name := range names {
-		c.put(name)
-	}
+// owns reports whether a name is that of a class, or a former one, that has labels of this node
+// or was added by a request.
+func (l *classList) owns(name string) bool {
+	class, known := l.known[name]
+	return known && !l.imported[class]
 }
 
-// foresee changes the classes as the committer changed them when it wrote these
-// events, which the model is yet to learn.
-func (m *modelState) foresee(events []online.Event) {
-	for i := range events {
-		switch ev := &events[i]; ev.Kind {
-		case online.Observe, online.Correct:
-			m.labelled(ev.Label)
-		case online.ClassAdd:
-			_ = m.classes.declare(ev.Label) // the request was checked
-		case online.ClassRemove:
-			_ = m.classes.remove(ev.Label)
-		case online.ClassRename:
-			_ = m.classes.rename(ev.Label, ev.Name)
-		case online.Merge:
-			m.classes.imports(ev.Label)
-		case online.Reset:
-			m.classes.reset(m.Classes.Names)
-		case online.Replace:
-			m.classes.reset(nil)
-		}
+// observe notes a label that was accepted. It reports false if it is of a class that has labels.
+func (l *classList) observe(label string, cfg *online.Classes) (changed bool) {
+	switch class, known := l.known[label]; {
+	case known && !l.imported[class]:
+		return false
+	case known:
+		delete(l.imported, class)
+	case cfg.Needed(l.n) > 1:
+		l.waiting[label] = true
+	default:
+		l.put(label)
 	}
-	m.classes.commit()
+	return true
 }
 
-// labelled notes a label that was accepted. Where several samples confirm a class the learner
-// decides, and says so.
-func (m *modelState) labelled(label string) {
-	if m.Classes.Needed(m.classes.count()) <= 1 {
-		m.classes.labelled(label)
+// has reports whether a name is that of a class which stays, also without the fleet.
+func (l *classList) has(name string) bool { return l.known[name] == name && !l.imported[name] }
+
+// put makes name the name of a class.
+func (l *classList) put(name string) {
+	if l.known[name] != name {
+		l.n++
 	}
+	l.known[name] = name
+	delete(l.waiting, name)
 }
 
-// declare adds a class by request.
-func (c *classes) declare(name string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.known[name] == name && !c.imported[name]:
+// drop removes a class, with its former names.
+func (l *classList) drop(class string) {
+	l.n--
+	delete(l.imported, class)
+	maps.DeleteFunc(l.known, func(_, of string) bool { return of == class })
+}
+
+// add adds a class by request.
+func (l *classList) add(name string) error {
+	if l.has(name) {
 		return fmt.Errorf("class %.80q is there already", name)
-	case c.full():
-		return fmt.Errorf("class %.80q would be one more than classes.max = %d", name, c.max)
 	}
-	c.put(name)
-	delete(c.imported, name) // it stays, also without the fleet
+	l.put(name)
+	delete(l.imported, name) // it stays, also without the fleet
 	return nil
 }
 
-// remove removes a class by request, with its former names. The name may be one of them.
-func (c *classes) remove(name string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	class, known := c.known[name]
+// remove removes a class by request. The name may be a former one.
+func (l *classList) remove(name string) error {
+	class, known := l.known[name]
 	if !known {
 		return fmt.Errorf("there is no class %.80q", name)
 	}
-	c.change()
-	c.n--
-	delete(c.imported, class)
-	remember := len(c.gone) < c.max
-	for other, of := range c.known {
-		if of != class {
-			continue
-		}
-		delete(c.known, other)
-		if remember {
-			c.gone[other] = name
-		}
-	}
+	l.drop(class)
 	return nil
 }
 
 // rename renames a class by request. Its former names remain valid, and from may be one of
 // them.
-func (c *classes) rename(from, to string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	class, known := c.known[from]
+func (l *classList) rename(from, to string) error {
+	class, known := l.known[from]
 	if !known {
 		return fmt.Errorf("there is no class %.80q", from)
 	}
-	taken := c.known[to] == to && to != class
-	if taken && !c.imported[to] {
+	taken := l.known[to] == to && to != class
+	if taken && !l.imported[to] {
 		return fmt.Errorf("%.80q is the name of another class", to)
 	}
-	if len(c.known) >= online.MaxNames {
-		return fmt.Errorf("%d names of classes are in use, former ones included, at most %d: remove a class, or reset the model", len(c.known), online.MaxNames)
+	if len(l.known) >= online.MaxNames {
+		return fmt.Errorf("%d names of classes are in use, former ones included, at most %d: remove a class, or reset the model", len(l.known), online.MaxNames)
 	}
-	c.change()
 	if taken { // by a class of the fleet: it is this one
-		c.drop(to)
+		l.drop(to)
 	}
-	for name, of := range c.known {
+	for name, of := range l.known {
 		if of == class {
-			c.known[name] = to
+			l.known[name] = to
 		}
 	}
-	c.known[to] = to
-	delete(c.gone, to)
-	if c.imported[class] {
-		delete(c.imported, class)
-		c.imported[to] = true
+	l.known[to] = to
+	if l.imported[class] {
+		delete(l.imported, class)
+		l.imported[to] = true
 	}
 	return nil
 }

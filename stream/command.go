@@ -333,11 +333,7 @@ func setLearning(models []*modelState, on bool) *mutation {
 }
 
 func (n *Node) reset(r *request) (*mutation, error) {
-	m := r.models[0]
-	return r.eventMutation(online.Event{Kind: online.Reset}, map[string]any{"model": m.Name}, func() error {
-		m.classes.reset(m.Classes.Names)
-		return nil
-	}), nil
+	return r.eventMutation(online.Event{Kind: online.Reset}, map[string]any{"model": r.models[0].Name}, nil), nil
 }
 
 func (n *Node) classAdd(r *request) (*mutation, error) {
@@ -345,9 +341,7 @@ func (n *Node) classAdd(r *request) (*mutation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.eventMutation(online.Event{Kind: online.ClassAdd, Label: name}, map[string]any{"class": name}, func() error {
-		return r.models[0].classes.declare(name)
-	}), nil
+	return r.eventMutation(online.Event{Kind: online.ClassAdd, Label: name}, map[string]any{"class": name}, nil), nil
 }
 
 func (n *Node) classRemove(r *request) (*mutation, error) {
@@ -355,9 +349,7 @@ func (n *Node) classRemove(r *request) (*mutation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.eventMutation(online.Event{Kind: online.ClassRemove, Label: name}, map[string]any{"class": name}, func() error {
-		return r.models[0].classes.remove(name)
-	}), nil
+	return r.eventMutation(online.Event{Kind: online.ClassRemove, Label: name}, map[string]any{"class": name}, nil), nil
 }
 
 func (n *Node) classRename(r *request) (*mutation, error) {
@@ -366,14 +358,13 @@ func (n *Node) classRename(r *request) (*mutation, error) {
 	if err := errors.Join(err, err2); err != nil {
 		return nil, err
 	}
-	return r.eventMutation(online.Event{Kind: online.ClassRename, Label: from, Name: to}, map[string]any{"from": from, "to": to}, func() error {
-		return r.models[0].classes.rename(from, to)
-	}), nil
+	return r.eventMutation(online.Event{Kind: online.ClassRename, Label: from, Name: to}, map[string]any{"from": from, "to": to}, nil), nil
 }
 
 // eventMutation makes a mutation that journals an event among the labels; the learner
-// applies it in this order. A request that the broker repeats is applied once.
-func (r *request) eventMutation(ev online.Event, data map[string]any, check func() error) *mutation {
+// applies it in this order. A request that the broker repeats is applied once. brings are the
+// classes of a Replace (online.ClassRecords).
+func (r *request) eventMutation(ev online.Event, data map[string]any, brings []online.Record) *mutation {
 	m := r.models[0]
 	ev.Key = r.key
 	return &mutation{apply: func(c *committer, repeated bool) (func() map[string]any, error) {
@@ -381,9 +372,10 @@ func (r *request) eventMutation(ev online.Event, data map[string]any, check func
 		if repeated || r.mayRepeat && c.seen(m, ev.Key) {
 			return done, nil
 		}
-		if err := check(); err != nil {
+		if err := m.classes.change(c.group.next(), &ev); err != nil {
 			return nil, err
 		}
+		m.classes.foresee(brings, c.group.next())
 		if ev.Kind == online.Reset || ev.Kind == online.Replace {
 			c.forgetLearnt(m)
 			m.labelCount, _ = data["samples"].(uint64) // of the state; none after a reset

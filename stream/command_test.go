@@ -195,15 +195,17 @@ func TestRequests(t *testing.T) {
 			Export: func(_ context.Context, model, name string) (map[string]any, error) {
 				return map[string]any{"file": name + ".state"}, nil
 			},
-			Earlier: func(_ context.Context, model, to string) ([]byte, map[string]any, error) {
+			Earlier: func(_ context.Context, model, to string) (*Earlier, error) {
 				if to == "nowhere" {
-					return nil, nil, errors.New("there is no export nowhere")
+					return nil, errors.New("there is no export nowhere")
 				}
-				return []byte("the state of " + to), map[string]any{"samples": 3}, nil
+				return &Earlier{State: []byte("the state of " + to), About: map[string]any{"samples": 3}}, nil
 			},
 			LogLevel: func(l string) error { level = l; return nil },
 		}
 		r := newProgrammedRig(t, newFakeJournal(), cfg, program, m)
+		r.models["bearing"].say(0, "ok")
+		r.node.models[0].classes.catchUp()
 		for _, c := range []struct{ topic, payload, answer, learnt string }{
 			{"ping", `{"transaction":1}`, `{"data":{"node":"n1","uptime_s":0,"version":""},"status":"ok","transaction":1}`, ""},
 			{"set_log_level", `{"data":{"level":"debug"}}`, `{"data":{"level":"debug"},"status":"ok"}`, ""},
@@ -252,11 +254,11 @@ func TestRequests(t *testing.T) {
 		cfg, m := testConfig()
 		there := true
 		r := newProgrammedRig(t, newFakeJournal(), cfg, Program{
-			Earlier: func(_ context.Context, _, to string) ([]byte, map[string]any, error) {
+			Earlier: func(_ context.Context, _, to string) (*Earlier, error) {
 				if !there {
-					return nil, nil, errors.New("there is no older checkpoint")
+					return nil, errors.New("there is no older checkpoint")
 				}
-				return []byte("the state of " + to), nil, nil
+				return &Earlier{State: []byte("the state of " + to)}, nil
 			},
 		}, m)
 		r.node.RollBack("bearing")

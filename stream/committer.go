@@ -312,7 +312,7 @@ func (c *committer) commitGroup(ctx context.Context) {
 	for _, m := range c.models {
 		m.pendingStore.commit()
 		m.committedLast.copyFrom(&m.last)
-		m.classes.commit()
+		m.classes.commit(g.records)
 		m.pending.Store(int64(m.pendingStore.len()))
 		m.queries.prune(m.pendingStore)
 		records := byModel[m.Name]

@@ -149,7 +149,7 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 		c.Model, c.Pending.Max = &follower{Model: c.Model, make: c.Follow}, 0
 	}
 	m := &modelState{
-		ModelConfig: c, rejects: newRateLimits(rejectEvery, rejectBurst), classes: newClasses(c.Classes.Open, c.Classes.Max),
+		ModelConfig: c, rejects: newRateLimits(rejectEvery, rejectBurst),
 		topicNames: newTopicNames(n.cfg.prefix() + c.Name),
 	}
 	if err := m.feedFrom(streams); err != nil {
@@ -177,8 +177,8 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 		}
 	}
 	m.last.none, m.committedLast.none = true, true
-	m.knowClasses()
-	m.foresee(c.Unlearnt)
+	m.classes = newClasses(c.Classes, m.Model.Status)
+	m.classes.foresee(c.Unlearnt, 0)
 	m.Unlearnt = nil
 	return m, errors.Join(errs...)
 }
@@ -216,28 +216,6 @@ func (n *Node) addLabelSources(allModels bool) error {
 		}))
 	}
 	return errors.Join(errs...)
-}
-
-// knowClasses sets the classes to those that the model has learnt.
-func (m *modelState) knowClasses() {
-	m.classes.reset(nil)
-	m.addLearnt()
-}
-
-// addLearnt adds the classes that the model has learnt, and those of the configuration if none
-// was removed.
-func (m *modelState) addLearnt() {
-	p := m.Model.Posterior()
-	var imported []string
-	if p.Fleet != nil {
-		imported = p.Fleet.Imported
-	}
-	m.classes.imports(imported...)
-	m.classes.addLearnt(p.Classes(), p.Aliases)
-	m.classes.keepImported(imported, p.Classes(), p.Aliases)
-	if p.Epoch == 0 { // no class was removed
-		m.classes.addLearnt(m.Classes.Names, nil)
-	}
 }
 
 // addOwnSources adds the sources of requests and of Home Assistant.

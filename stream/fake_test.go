@@ -28,6 +28,7 @@ type fakeModel struct {
 	status  *online.Status
 	of      *model.Posterior // of the status
 	records []online.Record
+	seq     uint64        // of the newest one
 	block   chan struct{} // Learn waits until it is closed; nil: no wait
 	busy    bool          // Idle waits for its context
 }
@@ -48,7 +49,11 @@ func (m *fakeModel) Status() *online.Status {
 	if m.of == m.post {
 		return m.status
 	}
-	s := &online.Status{Learned: m.post.N}
+	s := &online.Status{Learned: m.post.N, Classes: &online.ClassList{Names: m.post.Names, Former: m.post.Aliases}}
+	if m.post.Fleet != nil {
+		s.Classes.Imported = m.post.Fleet.Imported
+	}
+	s.Seq = m.seq
 	m.status, m.of = s, m.post
 	s.Scores.N, s.Scores.Error, s.Scores.Classes = m.post.N, 0.25, m.post.Names
 	for i := range m.post.Names {
@@ -78,7 +83,7 @@ func (m *fakeModel) Learn(ctx context.Context, records []online.Record) error {
 	post := *m.post
 	post.Names, post.Counts = slices.Clone(post.Names), slices.Clone(post.Counts)
 	for _, r := range records {
-		m.records = append(m.records, r)
+		m.records, m.seq = append(m.records, r), r.Seq
 		if r.Kind != online.Observe {
 			continue
 		}

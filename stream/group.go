@@ -59,6 +59,9 @@ func (g *group) closesOnly() bool {
 		!slices.ContainsFunc(g.records, func(r online.Record) bool { return r.Kind != online.Boundary })
 }
 
+// next returns the provisional sequence number of the next record, for classes.
+func (g *group) next() uint64 { return uncommitted + uint64(len(g.records)) }
+
 func (g *group) record(m *modelState, ev online.Event) {
 	g.records = append(g.records, online.Record{Model: m.Name, Event: ev})
 	g.recorded++

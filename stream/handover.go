@@ -110,7 +110,6 @@ func (n *Node) Inherit() {
 		}
 		m.expectOff(o.mark&markFrozen != 0 || m.Fleet.Follows())
 		m.classes.takeOver(o.classes)
-		m.addLearnt()
 	}
 	for _, src := range n.sources {
 		for _, o := range old.sources {
@@ -163,18 +162,6 @@ func (n *Node) retained() map[string]bool {
 		}
 	}
 	return topics
-}
-
-// names returns the names of the classes.
-func (c *classes) names() (names []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name, class := range c.known {
-		if name == class {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // Reconfigured publishes that the program has a new configuration. settings identifies

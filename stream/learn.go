@@ -228,7 +228,7 @@ func (c *committer) acceptLabel(it *item, l *example, m *modelState) bool {
 	var err *codec.Refusal
 	switch reason := m.classes.refusal(l.label); reason {
 	case "":
-		m.labelled(l.label)
+		_ = m.classes.change(c.group.next(), &online.Event{Kind: online.Observe, Label: l.label}) // it was checked
 		return true
 	case codec.UnknownClass:
 		err = codec.Refuse(reason, "label %.80q is not one of the model's classes, which are closed", l.label)

@@ -175,8 +175,8 @@ func TestLateLabels(t *testing.T) {
 		in("a "+request+" forgets what was learnt, and keeps what waits", t, func(t *testing.T) {
 			cfg, m := testConfig()
 			cfg.Control.Enabled = true
-			r := newProgrammedRig(t, newFakeJournal(), cfg, Program{Earlier: func(context.Context, string, string) ([]byte, map[string]any, error) {
-				return []byte("earlier"), map[string]any{}, nil
+			r := newProgrammedRig(t, newFakeJournal(), cfg, Program{Earlier: func(context.Context, string, string) (*Earlier, error) {
+				return &Earlier{State: []byte("earlier"), About: map[string]any{}}, nil
 			}}, m)
 			r.send(p7, sample("a", 1), sample("b", 2), `{"id":"c","features":[3,0],"label":"ok"}`)
 			r.send(own, label("b", "ok"))
@@ -192,14 +192,39 @@ func TestLateLabels(t *testing.T) {
 			}
 		})
 	}
+	in("classes that follow a rollback stay, those before it go", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		cfg.Control.Enabled = true
+		ok := online.Record{Event: online.Event{Kind: online.ClassAdd, Label: "ok"}}
+		r := newProgrammedRig(t, newFakeJournal(), cfg, Program{Earlier: func(context.Context, string, string) (*Earlier, error) {
+			replace := online.Record{Event: online.Event{Kind: online.Replace}}
+			return &Earlier{State: []byte("earlier"), Classes: []online.Record{replace, ok}}, nil
+		}}, m)
+		learner := r.models["bearing"]
+		r.send(p7, `{"features":[1,0],"label":"ok"}`, `{"features":[2,0],"label":"before"}`)
+		time.Sleep(time.Second)
+		r.send("edge/n1/request/rollback/bearing", "")
+		time.Sleep(time.Second)
+		r.send(p7, `{"features":[3,0],"label":"after"}`)
+		time.Sleep(time.Second)
+		learner.say(3, "ok")
+		r.node.Notify(online.Notice{Model: "bearing", Kind: online.NoticeRolledBack, Seq: 3})
+		equal(t, "classes", r.node.models[0].classes.names(), []string{"after", "ok"})
+		r.published()
+		r.send("edge/n1/request/class_remove/bearing", `{"data":{"class":"before"}}`, `{"data":{"class":"after"}}`)
+		time.Sleep(time.Second)
+		equal(t, "answers", answers(r.published(), "edge/n1/response/class_remove/bearing"), []string{
+			`{"error":"there is no class \"before\"","status":"error"}`, `{"data":{"class":"after"},"status":"ok"}`,
+		})
+	})
 	for _, request := range []string{"reset", "rollback"} {
 		in("after a "+request+" prediction sets follow them as before", t, func(t *testing.T) {
 			cfg, m := testConfig()
 			cfg.Control.Enabled = true
 			sets := &modelWithSets{fakeModel: newFakeModel(2)}
 			m.Model = sets
-			r := newProgrammedRig(t, newFakeJournal(), cfg, Program{Earlier: func(context.Context, string, string) ([]byte, map[string]any, error) {
-				return nil, map[string]any{"samples": uint64(0)}, nil
+			r := newProgrammedRig(t, newFakeJournal(), cfg, Program{Earlier: func(context.Context, string, string) (*Earlier, error) {
+				return &Earlier{About: map[string]any{"samples": uint64(0)}}, nil
 			}}, m)
 			for i := range 1000 {
 				r.send(p7, fmt.Sprintf(`{"features":[%d,1],"label":"ok"}`, i))
@@ -339,6 +364,7 @@ func TestClasses(t *testing.T) {
 	in("closed", t, func(t *testing.T) {
 		cfg, m := testConfig()
 		m.Classes = online.Classes{Names: []string{"ok", "worn"}, Max: 64}
+		m.Model.(*fakeModel).say(0, m.Classes.Names...)
 		r := newRig(t, newFakeJournal(), cfg, m)
 		r.send(p7, `{"features":[1,0],"label":"wron"}`, `{"features":[2,0],"label":"worn"}`)
 		time.Sleep(time.Second)

@@ -45,9 +45,9 @@ type ModelConfig struct {
 	Pending Pending
 	// Waiting are the pending samples in the journal, oldest first.
 	Waiting []online.Pending
-	// Unlearnt are the events of the journal that the model is yet to learn, as far as
-	// they change its classes: online.ClassEvents.
-	Unlearnt []online.Event
+	// Unlearnt are the records of the journal that the model is yet to learn, as far as
+	// they change its classes: online.ClassRecords.
+	Unlearnt []online.Record
 	// Mark holds the bits of the model in the journal, from the last Commit.
 	Mark uint64
 	// Output is the format of the predictions: json or cbor. Empty: json.
@@ -264,28 +264,17 @@ func (n *Node) Notify(notice online.Notice) {
 			continue
 		}
 		switch notice.Kind {
-		case online.NoticeClassAdded:
-			if notice.Imported {
-				m.classes.imports(notice.Detail)
-			} else if m.Classes.Needed(m.classes.count()) > 1 { // otherwise the committer knew the class before
-				m.classes.confirmed(notice.Detail)
-			}
-		case online.NoticeClassRemoved:
-			if notice.Imported {
-				m.classes.dropped(notice.Detail)
-			} else {
-				m.classes.removed(notice.Detail)
-			}
+		case online.NoticeClassAdded, online.NoticeClassRemoved, online.NoticeClassRenamed, online.NoticeCorrected, online.NoticeEventRefused:
+			m.classes.catchUp()
 		case online.NoticeRolledBack:
-			m.knowClasses()
+			m.classes.catchUp()
 			n.fleets.again(m)
 			n.leaveFleet(m)
 		case online.NoticeReset:
+			m.classes.catchUp()
 			n.fleets.again(m)
-		case online.NoticeMerged: // before the configuration changed
-			n.leaveFleet(m)
-		case online.NoticeRecovered:
-			m.addLearnt() // with those that several samples have confirmed
+		case online.NoticeMerged, online.NoticeRecovered: // a merge before the configuration changed
+			m.classes.catchUp()
 			n.leaveFleet(m)
 		}
 	}

@@ -166,23 +166,6 @@ func TestRetainedCopyIsAnother(t *testing.T) {
 	}
 }
 
-// The learner's word about a class comes late: it may have been removed since.
-func TestRemovedClassStaysRemoved(t *testing.T) {
-	cfg, m := testConfig()
-	node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
-	classes := node.models[0].classes
-	if err := classes.declare("x"); err != nil {
-		t.Fatal(err)
-	}
-	if err := classes.remove("x"); err != nil {
-		t.Fatal(err)
-	}
-	node.Notify(online.Notice{Kind: online.NoticeClassAdded, Model: m.Name, Detail: "x"})
-	if err := classes.remove("x"); err == nil {
-		t.Error("it is known again")
-	}
-}
-
 // Acknowledgements that the broker has read by the end of a connection, also after the
 // last message of it, free their messages for the next connection.
 func TestReadByTheEndOfAConnection(t *testing.T) {

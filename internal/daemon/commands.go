@@ -29,17 +29,21 @@ func (d *Daemon) commands() stream.Program {
 			}
 			return d.exports.write(model, name, m.Config.Shape(), state)
 		},
-		Earlier: func(_ context.Context, model, name string) ([]byte, map[string]any, error) {
+		Earlier: func(_ context.Context, model, name string) (*stream.Earlier, error) {
 			state, err := d.exports.read(model, name)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			learner, err := online.Restore(d.current().Model(model).Config, state)
+			cfg := d.current().Model(model).Config
+			learner, err := online.Restore(cfg, state)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			post := learner.Posterior()
-			return state, map[string]any{"samples": post.Version() + uint64(learner.Pending()), "classes": post.Classes()}, nil
+			return &stream.Earlier{
+				State: state, About: map[string]any{"samples": post.Version() + uint64(learner.Pending()), "classes": post.Classes()},
+				Classes: online.ClassRecords(cfg, []online.Record{{Event: online.Event{Kind: online.Replace, State: state}}}),
+			}, nil
 		},
 	}
 	if level, ok := d.log.Handler().(terminal.AdjustableHandler); ok {

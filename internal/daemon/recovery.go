@@ -40,7 +40,7 @@ func (d *Daemon) recoverModel(cfg *config.Config, name string) (*web.Model, erro
 		d.log.Error("part of what the model had learnt is lost", "model", name, "state", l.State, "samples", l.Samples, "pending", l.Pending)
 	}
 	m := &web.Model{Name: name, Config: learnerConfig, Feed: cfg.Feed(name, learnerConfig)}
-	m.Feed.Waiting, m.Feed.Mark, m.Feed.Unlearnt = kept.Pending, kept.Mark, online.ClassEvents(learnerConfig, kept.Records)
+	m.Feed.Waiting, m.Feed.Mark, m.Feed.Unlearnt = kept.Pending, kept.Mark, online.ClassRecords(learnerConfig, kept.Records)
 	m.Loop = d.newLoop(cfg, name, kept, learner)
 	m.Feed.Model = m.Loop
 	return m, nil

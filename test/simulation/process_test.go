@@ -122,7 +122,7 @@ func (l *process) load(m *modelPlan) error {
 	l.feeds = append(l.feeds, stream.ModelConfig{
 		Name: m.name, Model: loop, Streams: m.streams, Features: m.learner.Features, Classes: m.learner.Classes, Batch: m.learner.Batch,
 		Pending: w.plan.pending, Waiting: kept.Pending, Mark: kept.Mark, Seed: m.learner.Seed,
-		Unlearnt: online.ClassEvents(m.learner, kept.Records), Fleet: m.fleet,
+		Unlearnt: online.ClassRecords(m.learner, kept.Records), Fleet: m.fleet,
 	})
 	return nil
 }
