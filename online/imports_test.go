@@ -186,3 +186,31 @@ func TestRenameToAnImportedClass(t *testing.T) {
 		checkSound(t, l)
 	}
 }
+
+// A learner that leaves its fleet in the warm-up drops all classes of the members: where labels
+// take the place of so many that too few are left.
+func TestImportedClassesLeaveInTheWarmup(t *testing.T) {
+	cfg := fleetConfig()
+	cfg.Classes.Max = 4
+	for name, ev := range map[string]Event{
+		"labels":     {Kind: Observe, X: circle[2][:], Label: "c2"},
+		"correction": {Kind: Correct, X: circle[1][:], Label: "c2", Name: "c1"},
+		"request":    {Kind: ClassAdd, Label: "c2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := taught(t, cfg, 1, 20, "c0", "c1")
+			merged(t, l, fleetOf(t, cfg, 1, "j0", "j1"))
+			if got := len(l.classes.imported); got != 2 {
+				t.Fatalf("%d classes are imported", got)
+			}
+			dropped := l.Add(&ev).Dropped
+			slices.Sort(dropped)
+			if l.view.Fleet != nil || len(l.classes.imported) > 0 || !slices.Equal(dropped, []string{"j0", "j1"}) {
+				t.Errorf("in a fleet: %v, dropped %q, the classes are %q, imported %v", l.view.Fleet != nil, dropped, l.classes.names, l.classes.imported)
+			}
+			l = again(t, l)
+			teach(l, 2, 200, "c0", "c1", "c2")
+			checkSound(t, l)
+		})
+	}
+}

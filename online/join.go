@@ -75,7 +75,6 @@ func (l *Learner) fits(m *fleet.Merge) error {
 func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 	if m.Taken() == 0 {
 		l.leave()
-		out.Dropped = append(out.Dropped, l.dropImported(nil)...)
 		return nil
 	}
 	out.Dropped = append(out.Dropped, l.dropImported(m.Classes)...)
@@ -88,7 +87,6 @@ func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 	}
 	if err := l.join(m.WithoutForests(), lead); err != nil {
 		l.leave()
-		out.Dropped = append(out.Dropped, l.dropImported(nil)...)
 		return err
 	}
 	l.takeForests(m.Forests)
@@ -99,7 +97,7 @@ func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 	return nil
 }
 
-// leave ends the fleet.
+// leave ends the fleet. The imported classes leave at the end of the event.
 func (l *Learner) leave() {
 	if len(l.fleet.own) > 0 {
 		l.mix.Join(nil, 0)

@@ -134,9 +134,6 @@ func (l *Learner) Counters() Counters {
 	return c
 }
 
-// WarmedUp reports whether the raw warm-up buffer has been dropped.
-func (l *Learner) WarmedUp() bool { return l.warmup.done }
-
 // Pending is the number of samples in the minibatch that is filling.
 func (l *Learner) Pending() int { return l.batch.len() }
 
@@ -210,6 +207,9 @@ func (l *Learner) Add(ev *Event) (out Outcome) {
 		l.mergeEvent(ev, &out)
 	default:
 		out.Refused = fmt.Errorf("online: event of kind %d: %w", ev.Kind, ErrKind)
+	}
+	if l.view.Fleet == nil { // no member is left that knows them
+		out.Dropped = append(out.Dropped, l.dropImported(nil)...)
 	}
 	l.bank.GiveBack()
 	return out

@@ -26,6 +26,9 @@ type warmup struct {
 	cuts uint64    // times that observations were removed, or their classes renumbered
 }
 
+// WarmedUp reports whether the raw warm-up buffer has been dropped.
+func (l *Learner) WarmedUp() bool { return l.warmup.done }
+
 func (w *warmup) len() int { return len(w.y) }
 
 // add appends a minibatch, unless the buffer was dropped.

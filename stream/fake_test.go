@@ -111,20 +111,6 @@ func (m *fakeModel) Idle(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// forget removes classes.
-func (m *fakeModel) forget(names ...string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	post := *m.post
-	post.Names, post.Counts = nil, nil
-	for k, name := range m.post.Names {
-		if !slices.Contains(names, name) {
-			post.Names, post.Counts = append(post.Names, name), append(post.Counts, m.post.Counts[k])
-		}
-	}
-	m.post = &post
-}
-
 // record returns the learnt record i.
 func (m *fakeModel) record(i int) online.Record {
 	m.mu.Lock()

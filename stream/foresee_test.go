@@ -132,6 +132,20 @@ func (m *fakeModel) say(seq uint64, names ...string) {
 	m.post, m.seq = &post, seq
 }
 
+// forget removes classes.
+func (m *fakeModel) forget(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	post := *m.post
+	post.Names, post.Counts = nil, nil
+	for k, name := range m.post.Names {
+		if !slices.Contains(names, name) {
+			post.Names, post.Counts = append(post.Names, name), append(post.Counts, m.post.Counts[k])
+		}
+	}
+	m.post = &post
+}
+
 // aheadClasses are classes whose learner is behind.
 type aheadClasses struct {
 	t       *testing.T
