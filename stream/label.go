@@ -18,12 +18,13 @@ var ErrBusy = errors.New("the queue of messages is full")
 
 // LateLabel is the label of an earlier sample, which ID or Seq names.
 type LateLabel struct {
-	Model  string `json:"-"`
-	Device string `json:"-"`             // as in the sample's Prediction
-	ID     string `json:"id,omitempty"`  // or "last" for the model's newest sample
-	Seq    uint64 `json:"seq,omitempty"` // of the sample's Prediction, where ID is empty
-	Label  string `json:"label"`
-	Source string `json:"source"` // author of the label
+	Model  string      `json:"-"`
+	Device string      `json:"-"`                // as in the sample's Prediction
+	ID     string      `json:"id,omitempty"`     // or "last" for the model's newest sample
+	Seq    uint64      `json:"seq,omitempty"`    // of the sample's Prediction, where ID is empty
+	Label  any         `json:"label"`            // as in a message: a text, json.Number or boolean
+	Weight json.Number `json:"weight,omitempty"` // "": 1
+	Source string      `json:"source"`           // author of the label
 }
 
 // Label handles a label like a message on <base>/<node>/<model>/label/<device>: the

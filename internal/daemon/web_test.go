@@ -178,6 +178,37 @@ func TestLabelOnThePage(t *testing.T) {
 	}
 }
 
+// A label over HTTP is read as one over MQTT: numbers, booleans and weights. A refusal says
+// what is wanted.
+func TestLabelsOfAllKinds(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	s := serve(t, b.URL(), func(c *config.Config) { c.Control.Enabled = true }).ready()
+	publish(t, b.URL(), "plant/a/pump", `{"id":"one","features":[1,2]}`, `{"id":2,"features":[2,2]}`, `{"id":"three","features":[3,2]}`)
+	s.await("no samples", "/api/v1/models/wear", func(_ int, a string) bool { return len(gjson.Get(a, "samples").Array()) == 3 })
+	for _, tc := range []struct {
+		body string
+		want int
+		says string
+	}{
+		{`{"id":"one","device":"a","label":1.0}`, http.StatusOK, ""},
+		{`{"id":2,"device":"a","label":true,"weight":2.5}`, http.StatusOK, ""},
+		{`{"id":"three","device":"a","label":0.5}`, http.StatusUnprocessableEntity, "label is the number 0.5: want a text, a whole number"},
+		{`{"id":"three","device":"a","label":["ok"]}`, http.StatusUnprocessableEntity, "label is an array: want a text"},
+		{`{"id":"three","device":"a","label":null}`, http.StatusUnprocessableEntity, "label is missing"},
+		{`{"id":"three","device":"a","label":"ok","weight":1000}`, http.StatusUnprocessableEntity, "weight is 1000: want a number above 0"},
+		{`{"id":["three"],"device":"a","label":"ok"}`, http.StatusBadRequest, "id is neither a text nor a number"},
+		{`{"device":"a","label":"ok"}`, http.StatusBadRequest, "id is missing: want that of the sample"},
+		{`{"id":"three","class":"ok"}`, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: json: unknown field "class"`},
+		{``, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: EOF`},
+	} {
+		code, answer := s.do("POST", "/api/v1/models/wear/label", tc.body, map[string]string{"Content-Type": "application/json"})
+		if code != tc.want || !strings.Contains(gjson.Get(answer, "error").String(), tc.says) {
+			t.Errorf("%s: answers %d %s, want %d %s", tc.body, code, answer, tc.want, tc.says)
+		}
+	}
+	s.await("no classes", "/api/v1/models/wear", func(_ int, a string) bool { return gjson.Get(a, "classes").Raw == `["1","true"]` })
+}
+
 // A viewer receives the present state, then its changes, until the daemon stops.
 // Long: one stream, event by event.
 func TestEventStream(t *testing.T) {

@@ -1,9 +1,11 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -17,10 +19,34 @@ const labelTimeout = 5 * time.Second // for a label to become durable
 
 // labelRequest is the body of a POST to …/label.
 type labelRequest struct {
-	ID     string `json:"id"`     // of the sample; "" for the newest one
-	Device string `json:"device"` // of the sample
-	Seq    uint64 `json:"seq"`    // of the sample's prediction
-	Label  string `json:"label"`
+	ID     sampleID    `json:"id"`     // of the sample; "" for the newest one
+	Device string      `json:"device"` // of the sample
+	Seq    uint64      `json:"seq"`    // of the sample's prediction
+	Label  any         `json:"label"`
+	Weight json.Number `json:"weight"` // "": 1
+}
+
+// sampleID is the id of a sample, a text or a number in JSON.
+type sampleID string
+
+// UnmarshalJSON reads a text, or a number as it is written.
+func (id *sampleID) UnmarshalJSON(raw []byte) error {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return err
+	}
+	switch v := v.(type) {
+	case nil:
+	case string:
+		*id = sampleID(v)
+	case json.Number:
+		*id = sampleID(v)
+	default:
+		return errors.New("id is neither a text nor a number")
+	}
+	return nil
 }
 
 // label passes the label of a sample to the node, if the configuration allows it.
@@ -44,12 +70,17 @@ func (w *Server) label(rw http.ResponseWriter, r *http.Request) {
 	var ask labelRequest
 	body := json.NewDecoder(r.Body)
 	body.DisallowUnknownFields()
+	body.UseNumber()
 	err := body.Decode(&ask)
 	if _, end := body.Token(); err == nil && end != io.EOF {
 		err = errors.New("text follows the object")
 	}
 	if err != nil {
-		refuseRequest(rw, http.StatusBadRequest, err.Error())
+		refuseRequest(rw, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: `+err.Error())
+		return
+	}
+	if ask.ID == "" && ask.Seq == 0 {
+		refuseRequest(rw, http.StatusBadRequest, "id is missing: want that of the sample, or last for the newest one")
 		return
 	}
 	if ask.ID == "" { // a sample without an id can be labelled while it is the newest
@@ -60,11 +91,11 @@ func (w *Server) label(rw http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), labelTimeout)
 	defer cancel()
-	err = w.monitor.deployment().Node.Label(ctx, stream.LateLabel{Model: model, Device: ask.Device, ID: ask.ID, Seq: ask.Seq, Label: ask.Label, Source: "page"})
+	err = w.monitor.deployment().Node.Label(ctx, stream.LateLabel{Model: model, Device: ask.Device, ID: string(ask.ID), Seq: ask.Seq, Label: ask.Label, Weight: ask.Weight, Source: "page"})
 	var refusal *codec.Refusal
 	switch {
 	case err == nil:
-		w.monitor.Labelled(model, ask.Seq, ask.Label)
+		w.monitor.Labelled(model, ask.Seq, fmt.Sprint(ask.Label))
 		reply(rw, http.StatusOK, map[string]string{"status": "ok"})
 	case errors.As(err, &refusal):
 		refuseRequest(rw, http.StatusUnprocessableEntity, refusal.Err.Error())
