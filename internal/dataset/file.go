@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"edge/online"
@@ -67,6 +68,7 @@ type File struct {
 // firstRow is what Doubt needs of the first row.
 type firstRow struct {
 	guessed bool // that it is no header
+	last    bool // its last column is the label, since no flag names another one
 	label   string
 	again   bool // another row has the label
 }
@@ -115,7 +117,7 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 		_, _ = d.csv.Read() // the line counts in the positions of errors; an error of r occurs again
 	}
 	d.Header = f.Header == HeaderYes || f.Header == HeaderAuto && hasHeader(start, sep, comments)
-	d.begun.guessed = f.Header == HeaderAuto && !d.Header
+	d.begun.guessed, d.begun.last = f.Header == HeaderAuto && !d.Header, f.Label == "" && !f.Unlabeled
 	width := 0
 	if d.Header {
 		width, err = d.header()
@@ -220,7 +222,7 @@ func (d *File) Next(row *Row) error {
 			v, reason := d.value(cell)
 			if reason != "" {
 				if !d.wanted {
-					reason += fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i))
+					reason += fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i)) + d.perhapsLabel(i, cell)
 				}
 				return d.at(i, fmt.Sprintf("column %s: %s", d.column(i), reason))
 			}
@@ -235,6 +237,17 @@ func (d *File) Next(row *Row) error {
 	d.number++
 	row.Number = d.number
 	return nil
+}
+
+// perhapsLabel says how a column with a word in the first row is made the label, where no flag
+// names that and the last column was taken for it.
+func (d *File) perhapsLabel(i int, cell string) string {
+	first, _ := utf8.DecodeRuneInString(cell)
+	at := slices.Index(d.roles, label)
+	if !d.begun.last || d.number > 0 || at < 0 || !unicode.IsLetter(first) {
+		return ""
+	}
+	return fmt.Sprintf(", or, if it is the label, not %s: --label %s", d.column(at), d.flagWord(i))
 }
 
 // record reads the cells of the next line that is no comment. Empty cells at its
@@ -361,6 +374,8 @@ func (d *File) explain(err error) error {
 		return fmt.Errorf("%s:%d:%d: %w", d.path, parse.Line, parse.Column, parse.Err)
 	case errors.Is(err, errRecordTooLong):
 		return fmt.Errorf("%s: after row %d: %w", d.path, d.number, err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%s: after row %d: the packed file ends too early: copy it again: %w", d.path, d.number, err)
 	}
 	return fmt.Errorf("%s: %w", d.path, err)
 }

@@ -120,6 +120,24 @@ func TestDatasetRefuses(t *testing.T) {
 	}
 }
 
+// A text in the first row is perhaps the label, where the last column was taken for it.
+func TestTextMayBeTheLabel(t *testing.T) {
+	const hint = `; --ignore state leaves the column out, or, if it is the label, not "b": --label state`
+	for text, want := range map[string]bool{
+		"state,a,b\nok,1,2\n":            true,
+		"state,a,b\n1,1,2\nok,1,2\n":     false, // numbers before it
+		"state,a,b\n2026-01-02,1,2\n":    false,
+		"state,a,b\n10:00,1,2\nok,1,2\n": false,
+	} {
+		if _, _, err := rowsOf(t, text, ""); err == nil || strings.Contains(err.Error(), hint) != want {
+			t.Errorf("%q: error %v, with the hint: %v", text, err, want)
+		}
+	}
+	if _, _, err := rowsOf(t, "state,a,b\nok,1,2\n", "b"); err == nil || strings.Contains(err.Error(), "if it is the label") {
+		t.Errorf("with --label: error %v", err)
+	}
+}
+
 // gzipped returns text as gzip.
 func gzipped(t testing.TB, text string) []byte {
 	t.Helper()
@@ -157,7 +175,7 @@ func TestDatasetGzip(t *testing.T) {
 	if err := os.WriteFile(cut, whole[:len(whole)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Summarize(cut, Format{}); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := Summarize(cut, Format{}); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "the packed file ends too early: copy it again") {
 		t.Errorf("a cut file gives %v, want an unexpected end", err)
 	}
 }
