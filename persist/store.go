@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"sync"
+	"syscall"
 
 	"go.etcd.io/bbolt"
 )
@@ -125,9 +126,20 @@ type scratch struct {
 func Open(path string, opts Options) (*Store, error) {
 	s, err := open(path, opts.withDefaults())
 	if err != nil {
-		return nil, fmt.Errorf("persist: open %s: %w", path, err)
+		return nil, fmt.Errorf("persist: open %s: %w%s", path, err, remedy(err))
 	}
 	return s, nil
+}
+
+// remedy says what to do where a file system refuses to write.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("; give the file and its folder to the user of this program, %d, by chown", os.Geteuid())
+	case errors.Is(err, syscall.EROFS):
+		return "; mount it writable, or choose another state file"
+	}
+	return ""
 }
 
 func open(path string, opts Options) (*Store, error) {

@@ -1,0 +1,58 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// asAnother runs f as a user who may write neither the file nor the folder of root.
+func asAnother(t *testing.T, f func()) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		runtime.LockOSThread() // the thread ends with the test: it must not run another one as that user
+		if err := syscall.Setfsuid(4711); err != nil {
+			t.Fatal(err)
+		}
+		defer syscall.Setfsuid(0)
+	}
+	f()
+}
+
+// A state that this user may not write is refused with the remedy: the file of another user, as
+// after a run as root by hand, and a new file in a folder of another user.
+func TestOpenWithoutPermission(t *testing.T) {
+	path := tempPath(t)
+	closeStore(t, newStore(t, path, Options{}))
+	for _, name := range []string{path, filepath.Join(filepath.Dir(path), "new.db")} {
+		if err := errors.Join(os.Chmod(path, 0o400), os.Chmod(filepath.Dir(path), 0o555)); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		asAnother(t, func() { _, err = Open(name, Options{}) })
+		want := fmt.Sprintf("permission denied; give the file and its folder to the user of this program, %d, by chown", os.Geteuid())
+		if !errors.Is(err, fs.ErrPermission) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: error %v, want one that ends with %q", filepath.Base(name), err, want)
+		}
+	}
+	if err := os.Chmod(filepath.Dir(path), 0o755); err != nil { // for the test to remove it
+		t.Fatal(err)
+	}
+}
+
+// A read-only file system is named with the remedy.
+func TestRemedyOfReadOnlyFileSystem(t *testing.T) {
+	err := &fs.PathError{Op: "open", Path: "edge.db", Err: syscall.EROFS}
+	if got := remedy(err); !strings.Contains(got, "mount it writable") {
+		t.Errorf("remedy %q", got)
+	}
+	if got := remedy(syscall.EIO); got != "" {
+		t.Errorf("of another error: %q", got)
+	}
+}
