@@ -186,6 +186,19 @@ func (c *classes) takeOver(o *classes) {
 	c.follow()
 }
 
+// alike returns another class with the same codec.Spelling, the first by name; "": none.
+func (c *classes) alike(name string) (like string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	spelling := codec.Spelling(name)
+	for other, class := range c.known {
+		if other == class && other != name && (like == "" || other < like) && codec.Spelling(other) == spelling {
+			like = other
+		}
+	}
+	return like
+}
+
 // count returns the number of classes.
 func (c *classes) count() int {
 	c.mu.Lock()

@@ -283,6 +283,20 @@ func (n *Node) Notify(notice online.Notice) {
 		n.log.Info("the learnt model has changed", "model", notice.Model, "event", notice.Kind, "detail", notice.Detail)
 	}
 	n.report.event(notice.Model, notice.Kind, notice.Detail)
+	for _, m := range n.models {
+		if m.Name == notice.Model && notice.Kind == online.NoticeClassAdded {
+			n.compare(m, notice.Detail)
+		}
+	}
+}
+
+// compare reports a new class whose name a person may take for that of another one.
+func (n *Node) compare(m *modelState, name string) {
+	if like := m.classes.alike(name); like != "" {
+		n.log.Warn("a new class is spelt almost like another one, and counts as a class of its own", "model", m.Name, "class", name, "other", like,
+			"way_out", "if they are one, send one spelling, or give a map of all labels (label_map, or map under labels), and remove the new class (edge request class_remove)")
+		n.report.event(m.Name, "class_alike", fmt.Sprintf("%q beside %q: if they are one class, send one spelling, or give a map of all labels, and remove the new class", name, like))
+	}
 }
 
 // Learnt notes that a model has a new Status, for the reports. It never waits.

@@ -21,7 +21,7 @@ type Summary struct {
 	Empty   int      // rows that lack every feature
 	Raw     bool     // the file has signals; Rows are the samples made of them
 	Tally   Tally    // of a raw file
-	Doubt   string   // File.Doubt
+	Doubt   string   // File.Doubt, and one about the classes
 }
 
 // ErrNoSample occurs where the rows of a raw file complete no sample.
@@ -105,11 +105,12 @@ func Summarize(path string, f Format) (Summary, error) {
 		}
 		return Summary{}, fmt.Errorf("%s: a header and no rows", path)
 	}
-	s := Summary{Rows: d.number, Gaps: gaps, Lacking: lacking, Empty: empty, Raw: d.Raw(), Tally: d.Tally(), Doubt: d.Doubt()}
+	s := Summary{Rows: d.number, Gaps: gaps, Lacking: lacking, Empty: empty, Raw: d.Raw(), Tally: d.Tally()}
 	for class := range seen {
 		s.Classes = append(s.Classes, class)
 	}
 	slices.Sort(s.Classes)
+	s.Doubt = withAlike(d.Doubt(), s.Classes)
 	return s, nil
 }
 

@@ -20,7 +20,7 @@ type Table struct {
 	Origins  []Origin // N, of a raw file or one with a column of devices; else nil
 	Raw      bool     // the file has signals, of which the rows are made
 	Tally    Tally    // of a raw file
-	Doubt    string   // File.Doubt
+	Doubt    string   // File.Doubt, and one about the classes
 
 	values []float64 // N×D
 	pixels []byte    // N×D, in place of values, of a file in the idx format
@@ -64,7 +64,7 @@ func LoadTable(path string, f Format) (*Table, error) {
 			t.Origins = append(t.Origins, d.origin)
 		}
 	}
-	t.Raw, t.Tally, t.Doubt = d.Raw(), d.Tally(), d.Doubt()
+	t.Raw, t.Tally = d.Raw(), d.Tally()
 	if len(words) == 0 {
 		if d.raw != nil {
 			return nil, fmt.Errorf("%s: no sample with a label: %s", path, d.Tally())
@@ -75,6 +75,7 @@ func LoadTable(path string, f Format) (*Table, error) {
 	if len(t.Classes) > maxClasses {
 		return nil, tooManyClasses(path, f.Label)
 	}
+	t.Doubt = withAlike(d.Doubt(), t.Classes)
 	for _, word := range words {
 		k, _ := slices.BinarySearch(t.Classes, word)
 		t.Labels = append(t.Labels, k)

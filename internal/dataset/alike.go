@@ -1,0 +1,32 @@
+package dataset
+
+import (
+	"fmt"
+	"strings"
+
+	"edge/stream/codec"
+)
+
+// alike describes the first two classes that a person may take for one; "": there are none.
+// With more than a few such pairs their case has a meaning, as in a file of letters.
+func alike(classes []string) string {
+	const few = 5
+	pairs, text, before := 0, "", map[string]string{}
+	for _, class := range classes {
+		spelling := codec.Spelling(class)
+		if other, ok := before[spelling]; !ok {
+			before[spelling] = class
+		} else if pairs++; pairs == 1 {
+			text = fmt.Sprintf("the labels %s and %s are two classes, although they are spelt almost alike: if they are one, write it the same way in all rows", shorten(other), shorten(class))
+		}
+	}
+	if pairs > few {
+		return ""
+	}
+	return text
+}
+
+// withAlike returns a doubt about a file with that about its classes.
+func withAlike(doubt string, classes []string) string {
+	return strings.Trim(doubt+"; "+alike(classes), "; ")
+}
