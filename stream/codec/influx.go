@@ -154,7 +154,7 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 			bad = cmp.Or(bad, c.cell(row, name, kind, text))
 			seen = append(seen, name)
 		case c.paths == nil && c.signals == nil:
-			return Refuse(UnknownFeature, "key %.40q is not a feature", name)
+			return c.unknownKey(name)
 		}
 	}
 	switch {

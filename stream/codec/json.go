@@ -250,7 +250,7 @@ func (c jsonCodec) object(v gjson.Result, flat bool) ([]float64, *Refusal) {
 			if flat && c.reserved[key.Str] {
 				continue
 			}
-			return x, Refuse(UnknownFeature, "key %.40q is not a feature", key.Str)
+			return x, c.unknownKey(key.Str)
 		}
 		value, err := number(e)
 		if err != nil && !c.absent(e) {

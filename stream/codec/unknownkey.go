@@ -1,0 +1,28 @@
+package codec
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"edge/stream/field"
+)
+
+// unknownKey refuses a key that is not read, with the known one that is probably meant.
+func (s *schema) unknownKey(key string) *Refusal {
+	const shortest, longest = 4, 40 // of a key with a typing error
+	known := slices.Sorted(maps.Keys(s.reserved))
+	like := ""
+	if len(key) >= shortest && len(key) <= longest {
+		like = field.Nearest(key, known)
+	}
+	for _, name := range append(known, s.names...) {
+		if strings.EqualFold(name, key) {
+			like = name
+		}
+	}
+	if like != "" {
+		return Refuse(UnknownFeature, "key %.40q is not a feature; did you mean %.40q?", key, like)
+	}
+	return Refuse(UnknownFeature, "key %.40q is not a feature; list the features in fields to ignore other keys", key)
+}
