@@ -16,7 +16,7 @@ type device struct {
 	rows    int     // since the device, or its window, began; of windows by count bounded, with the same phase
 	late    int     // messages in succession with a row that was behind the device's by more than the largest gap
 	arrival bool    // some of its times are those of arrival
-	near    bool    // the times of its latest message are near that of its arrival, so that the clock may close windows
+	lag     int64   // by which the times of its latest message are behind that of its arrival; notNear: the clock closes no windows
 	due     int64   // when Clock has work for it; 0: never
 
 	memory *formula.Memory // of derived signals; nil: none
@@ -35,6 +35,12 @@ type device struct {
 	sampleAt   int64
 	sameMoment int // further samples of that millisecond
 }
+
+// notNear is the lag of a device whose times are not near those of arrival.
+const notNear = -1
+
+// near reports whether the times of the latest message are near that of its arrival.
+func (d *device) near() bool { return d.lag != notNear }
 
 // device returns the memory of a device, and makes it the latest one.
 func (s *Stage) device(name string) *device {
@@ -55,7 +61,7 @@ func (s *Stage) device(name string) *device {
 }
 
 func (s *Stage) newDevice(name string) *device {
-	d := &device{name: name, inputs: make([]int64, len(s.opts.Inputs))}
+	d := &device{name: name, lag: notNear, inputs: make([]int64, len(s.opts.Inputs))}
 	if s.formulas != nil {
 		d.memory = s.formulas.NewMemory()
 	}

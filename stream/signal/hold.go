@@ -19,7 +19,7 @@ const mostAhead = int64(time.Minute)
 // wrong, or the clock was put forward.
 func (s *Stage) hold(d *device, m *Message, r *Row) {
 	every := int64(s.cfg.Hold.Every)
-	if most := m.Arrived + mostAhead; d.near && d.tick != 0 && d.tick <= most && r.Time > most {
+	if most := m.Arrived + mostAhead; d.near() && d.tick != 0 && d.tick <= most && r.Time > most {
 		s.ticks(d, m.Arrived, false)
 		d.tick = r.Time - 1 - mod(r.Time-1, every)
 	}

@@ -118,7 +118,7 @@ func (d *device) save(e *wire.Encoder) {
 	times(e, d.last, d.tick, d.heard, d.sampleAt, d.window.next)
 	e.Int(d.rows)
 	e.Int(d.sameMoment)
-	e.Bool(d.near)
+	e.Bool(d.near())
 	e.Bool(d.arrival)
 	e.Bool(d.sampled)
 	e.Bool(d.window.sticky)
@@ -160,7 +160,11 @@ func (s *Stage) load(d *device, r *wire.Decoder) {
 		*t = moment(r)
 	}
 	d.rows, d.sameMoment = r.Int(math.MaxInt, "rows"), r.Int(math.MaxInt, "samples")
-	d.near, d.arrival, d.sampled, d.window.sticky = r.Bool(), r.Bool(), r.Bool(), r.Bool()
+	d.lag = notNear
+	if r.Bool() {
+		d.lag = 0 // until the next message
+	}
+	d.arrival, d.sampled, d.window.sticky = r.Bool(), r.Bool(), r.Bool()
 	d.label = r.String(maxName)
 	floats(r, d.held)
 	read(d.came)

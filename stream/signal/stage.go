@@ -178,7 +178,7 @@ func (s *Stage) Take(m *Message) []Sample {
 	if s.cfg.Window.Length.Message && len(s.out) == first {
 		s.closeMessage(d)
 	}
-	d.near = !m.Own || len(m.Rows) > 0 && abs(m.Arrived-m.Rows[len(m.Rows)-1].Time) <= nearArrival
+	d.lag = s.lagOf(d, m)
 	s.schedule(d)
 	return s.out
 }
@@ -194,9 +194,9 @@ func (s *Stage) Clock(now int64) []Sample {
 	for d := range s.latest {
 		if d.due != 0 && d.due <= now {
 			if s.cfg.Hold.Every > 0 {
-				s.ticks(d, now-s.grace(), false)
+				s.ticks(d, now-d.lag-s.grace(), false)
 			} else {
-				s.closeBefore(d, now-s.grace())
+				s.closeBefore(d, now-d.lag-s.grace())
 			}
 		}
 		s.schedule(d)
@@ -213,7 +213,7 @@ func (s *Stage) Due() int64 { return s.due }
 func (s *Stage) SetState(device, label string, now int64, kept bool) []Sample {
 	s.reset()
 	for d := range s.latest {
-		if d.near && (device == "" || d.name == device) { // others live at another time
+		if d.near() && (device == "" || d.name == device) { // others live at another time
 			s.ticks(d, now-1, false)
 			s.schedule(d)
 		}

@@ -106,6 +106,19 @@ func (s *Stage) beginsAnew(d *device, t int64) bool {
 	return true
 }
 
+// lagOf returns by how much the times of a message are behind that of its arrival, or notNear. A
+// device whose clock is slow, or whose messages have waited, still sends rows of a window when the
+// node's own time has passed the end: the clock gives it as much longer.
+func (s *Stage) lagOf(d *device, m *Message) int64 {
+	switch {
+	case !m.Own:
+		return 0
+	case len(m.Rows) == 0 || abs(m.Arrived-m.Rows[len(m.Rows)-1].Time) > nearArrival:
+		return notNear
+	}
+	return max(0, m.Arrived-max(d.last, m.Rows[len(m.Rows)-1].Time))
+}
+
 // grace returns how long the clock waits beyond the end of a window or the moment of a
 // row before it closes or makes it without a later value.
 func (s *Stage) grace() int64 {
@@ -119,13 +132,13 @@ func (s *Stage) grace() int64 {
 func (s *Stage) schedule(d *device) {
 	s.report(d)
 	d.due = 0
-	if d.near {
+	if d.near() {
 		at := s.nextEnd(d)
 		if s.cfg.Hold.Every > 0 {
 			at = s.nextTick(d)
 		}
 		if at != 0 {
-			d.due = at + s.grace()
+			d.due = at + d.lag + s.grace()
 		}
 	}
 	if d.due != 0 && (s.due == 0 || d.due < s.due) {
