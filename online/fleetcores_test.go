@@ -76,7 +76,7 @@ func TestSumsThatDoNotFactor(t *testing.T) {
 	m := cfg.Inducing
 	a, _ := l.bank.Joined(f, class)
 	for i := range m {
-		a[i*m+i] = -1e6
+		a[i*(i+1)/2+i] = -1e6
 	}
 	if err := l.bank.Refresh(); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ type FleetStatus struct {
 
 // FleetStatus returns the learner's part in a fleet.
 func (l *Learner) FleetStatus() FleetStatus {
-	s := FleetStatus{Members: l.fleet.members, Guest: l.fleet.guest != nil, Dropped: l.bank.Counts.JoinedDropped}
+	s := FleetStatus{Members: l.fleet.members, Guest: l.fleet.guest != nil, Dropped: uint64(l.bank.Counts.JoinedDropped)}
 	if s.Guest {
 		s.Weight = l.mix.GuestWeight()
 	} else {

@@ -158,13 +158,7 @@ func (l *Learner) join(m *fleet.Merge, lead float64) error {
 	basis := l.basis()
 	if err := m.On(&basis, l.cfg.Fleet.Units, func(h, k int, a, sum []float64) {
 		if f := slices.Index(sums, h); f >= 0 {
-			toA, toB := l.bank.Joined(f, latents[k])
-			for i, v := range a {
-				toA[i] += v // two names may be of one class
-			}
-			for i, v := range sum {
-				toB[i] += v
-			}
+			l.bank.AddJoined(f, latents[k], a, sum) // two names may be of one class
 		}
 	}); err != nil {
 		return err

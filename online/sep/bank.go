@@ -80,7 +80,7 @@ type state struct {
 type Counts struct {
 	Steps           uint64 // minibatches learnt
 	CholeskyRetries uint64 // factorisations repeated with more jitter
-	JoinedDropped   uint64 // sums of a fleet that did not factor
+	JoinedDropped   uint32 // sums of a fleet that did not factor, counted by several goroutines
 }
 
 // Bank approximates the posterior of C latent functions under H forgetting

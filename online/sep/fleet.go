@@ -2,6 +2,7 @@ package sep
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"edge/model"
 	"edge/model/dense"
@@ -16,9 +17,15 @@ import (
 // in the gradient: those are the same as without a fleet, to the last bit.
 type joined struct {
 	own  int       // the horizon
-	A, b []float64 // (C+X)×M×M, (C+X)×M: E and e of the C latent functions, and of X classes that have none here
+	A, b []float64 // (C+X)×M(M+1)/2, (C+X)×M: lower triangles of E, and e, of the C latent functions, and of X classes that have none here
 
-	packed, saved []float64 // copies of them for Undo, of A the lower triangles
+	savedA, savedB []float64 // copies of them for Undo
+}
+
+// sumsOf returns the sums of latent function k: the lower triangle of E, row by row, and e.
+func (z *joined) sumsOf(k, m int) (a, sum []float64) {
+	n := packed(m)
+	return z.A[k*n : (k+1)*n : (k+1)*n], z.b[k*m : (k+1)*m : (k+1)*m]
 }
 
 // Join adds a posterior of the fleet for each of the own horizons, with sums of 0, and
@@ -30,7 +37,7 @@ func (b *Bank) Join(own []int, foreign int) {
 	b.joined, b.foreign, b.OwnWeights = nil, nil, nil
 	b.view.Bank = slices.Clone(b.view.Bank[:len(b.sites)])
 	for _, h := range own {
-		b.joined = append(b.joined, joined{own: h, A: make([]float64, (c+foreign)*m*m), b: make([]float64, (c+foreign)*m)})
+		b.joined = append(b.joined, joined{own: h, A: make([]float64, (c+foreign)*packed(m)), b: make([]float64, (c+foreign)*m)})
 		b.view.Bank = append(b.view.Bank, gaussian(m, c))
 		b.foreign = append(b.foreign, gaussian(m, foreign))
 	}
@@ -55,26 +62,40 @@ func (b *Bank) ShareForeign() {
 }
 
 // Joined returns the sums of latent function k of joined horizon f: the lower triangle
-// of E, M×M, and e. Foreign latent functions follow the own ones. The caller may change
-// them; Refresh follows.
-func (b *Bank) Joined(f, k int) (a, sum []float64) {
-	m, z := b.cfg.Inducing, &b.joined[f]
-	return z.A[k*m*m : (k+1)*m*m], z.b[k*m : (k+1)*m]
+// of E, row by row, and e. Foreign latent functions follow the own ones. The caller may
+// change them; Refresh follows.
+func (b *Bank) Joined(f, k int) (a, sum []float64) { return b.joined[f].sumsOf(k, b.cfg.Inducing) }
+
+// AddJoined adds to the sums of latent function k of joined horizon f: a is M×M, of which
+// the lower triangle counts. Refresh follows.
+func (b *Bank) AddJoined(f, k int, a, sum []float64) {
+	m := b.cfg.Inducing
+	to, e := b.Joined(f, k)
+	for i := range m {
+		for j, v := range a[i*m : i*m+i+1] {
+			to[j] += v
+		}
+		to = to[i+1:]
+	}
+	for i, v := range sum {
+		e[i] += v
+	}
 }
 
 // Adopt gives own latent function k, which has neither sites nor sums yet, the sums and the
 // posterior of foreign latent function x, which ends: a sample that is filtered only adds to it.
 func (b *Bank) Adopt(x, k int) {
 	m, at := b.cfg.Inducing, len(b.view.Latent)+x
+	n := packed(m)
 	b.Own()
 	for f := range b.joined {
 		z, g := &b.joined[f], &b.foreign[f]
-		copy(z.A[k*m*m:(k+1)*m*m], z.A[at*m*m:])
+		copy(z.A[k*n:(k+1)*n], z.A[at*n:])
 		copy(z.b[k*m:(k+1)*m], z.b[at*m:])
 		own := &b.view.Bank[len(b.sites)+f]
 		copy(own.U[k*m*m:(k+1)*m*m], g.U[x*m*m:])
 		copy(own.Mean[k*m:(k+1)*m], g.Mean[x*m:])
-		z.A, z.b = slices.Delete(z.A, at*m*m, (at+1)*m*m), slices.Delete(z.b, at*m, (at+1)*m)
+		z.A, z.b = slices.Delete(z.A, at*n, (at+1)*n), slices.Delete(z.b, at*m, (at+1)*m)
 		g.U, g.Mean = slices.Delete(g.U, x*m*m, (x+1)*m*m), slices.Delete(g.Mean, x*m, (x+1)*m)
 	}
 	b.ShareForeign()
@@ -84,9 +105,10 @@ func (b *Bank) Adopt(x, k int) {
 // growJoined makes room for the newest latent function, without sums.
 func (b *Bank) growJoined() {
 	m, k := b.cfg.Inducing, len(b.view.Latent)-1
+	n := packed(m)
 	for f := range b.joined {
 		z := &b.joined[f]
-		z.A, z.b = slices.Insert(z.A, k*m*m, make([]float64, m*m)...), slices.Insert(z.b, k*m, make([]float64, m)...)
+		z.A, z.b = slices.Insert(z.A, k*n, make([]float64, n)...), slices.Insert(z.b, k*m, make([]float64, m)...)
 		b.view.Bank[len(b.sites)+f].Grow()
 	}
 }
@@ -94,9 +116,10 @@ func (b *Bank) growJoined() {
 // dropJoined removes latent function k.
 func (b *Bank) dropJoined(k int) {
 	m := b.cfg.Inducing
+	n := packed(m)
 	for f := range b.joined {
 		z, g := &b.joined[f], &b.view.Bank[len(b.sites)+f]
-		z.A, z.b = slices.Delete(z.A, k*m*m, (k+1)*m*m), slices.Delete(z.b, k*m, (k+1)*m)
+		z.A, z.b = slices.Delete(z.A, k*n, (k+1)*n), slices.Delete(z.b, k*m, (k+1)*m)
 		g.U, g.Mean = slices.Delete(g.U, k*m*m, (k+1)*m*m), slices.Delete(g.Mean, k*m, (k+1)*m)
 	}
 }
@@ -116,31 +139,18 @@ func (b *Bank) ownJoined() {
 
 // saveJoined copies the sums, for Undo.
 func (b *Bank) saveJoined() {
-	m := b.cfg.Inducing
 	for f := range b.joined {
 		z := &b.joined[f]
-		z.saved = append(z.saved[:0], z.b...)
-		z.packed = z.packed[:0]
-		for a := z.A; len(a) > 0; a = a[m*m:] {
-			for i := range m {
-				z.packed = append(z.packed, a[i*m:i*m+i+1]...)
-			}
-		}
+		z.savedA, z.savedB = append(z.savedA[:0], z.A...), append(z.savedB[:0], z.b...)
 	}
 }
 
 // undoJoined restores the sums of the last saveJoined.
 func (b *Bank) undoJoined() {
-	m := b.cfg.Inducing
 	for f := range b.joined {
 		z := &b.joined[f]
-		copy(z.b, z.saved)
-		packed := z.packed
-		for a := z.A; len(a) > 0; a = a[m*m:] {
-			for i := range m {
-				packed = packed[copy(a[i*m:i*m+i+1], packed):]
-			}
-		}
+		copy(z.A, z.savedA)
+		copy(z.b, z.savedB)
 	}
 }
 
@@ -154,68 +164,100 @@ func (b *Bank) fadeJoined(h int, gamma float64) {
 	}
 }
 
-// projectJoined moves the sums to the new basis of work.project.
-func (b *Bank) projectJoined() {
-	m := b.cfg.Inducing
+// projectJoined moves the sums of latent function k under horizon h to the new basis of
+// work.project, in a worker's square.
+func (b *Bank) projectJoined(worker, h, k int) {
+	m, square := b.cfg.Inducing, b.work.project.workers[worker].square
 	for f := range b.joined {
 		z := &b.joined[f]
-		for k := range len(z.b) / m {
-			b.work.project.Site(0, z.A[k*m*m:(k+1)*m*m], z.b[k*m:(k+1)*m])
-		}
-	}
-}
-
-// joinTotals takes over the sites u and bt of latent function k under horizon h: the
-// posteriors that join it begin with them.
-func (b *Bank) joinTotals(h, k int, u, bt []float64) {
-	m := b.cfg.Inducing
-	for f := range b.joined {
-		if b.joined[f].own == h {
-			g := &b.view.Bank[len(b.sites)+f]
-			copy(g.U[k*m*m:(k+1)*m*m], u)
-			copy(g.Mean[k*m:(k+1)*m], bt)
-		}
-	}
-}
-
-// refreshJoined computes the posteriors that join horizon h, after joinTotals. Sums that
-// do not factor, or whose mean is not finite, are dropped: a fleet never stops learning.
-func (b *Bank) refreshJoined(h int) {
-	m, c, w := b.cfg.Inducing, len(b.view.Latent), &b.work
-	for f := range b.joined {
-		z, g := &b.joined[f], &b.view.Bank[len(b.sites)+f]
 		if z.own != h {
 			continue
 		}
-		for k := range len(z.b) / m {
-			post, at := g, k
-			if k >= c {
-				post, at = &b.foreign[f], k-c
-				clear(post.U[at*m*m : (at+1)*m*m])
-				clear(post.Mean[at*m : (at+1)*m])
+		a, sum := z.sumsOf(k, m)
+		rest := a
+		for i := range m {
+			rest = rest[copy(square[i*m:i*m+i+1], rest):]
+		}
+		b.work.project.Site(worker, square, sum)
+		for i := range m {
+			a = a[copy(a, square[i*m:i*m+i+1]):]
+		}
+	}
+}
+
+// projectForeign moves the sums of the foreign latent functions to the new basis.
+func (b *Bank) projectForeign() {
+	for f := range b.foreign {
+		for x := range b.foreign[f].Classes() {
+			b.projectJoined(0, b.joined[f].own, len(b.view.Latent)+x)
+		}
+	}
+}
+
+// addJoined adds the sums to the sites u and bt of latent function k under horizon h, for
+// the posteriors that join it. refreshJoined follows.
+func (b *Bank) addJoined(h, k int, u, bt []float64) {
+	m := b.cfg.Inducing
+	for f := range b.joined {
+		if b.joined[f].own != h {
+			continue
+		}
+		a, sum := b.joined[f].sumsOf(k, m)
+		g := &b.view.Bank[len(b.sites)+f]
+		for i := range m {
+			own := u[i*m : i*m+i+1]
+			for j, v := range a[:len(own)] {
+				g.U[(k*m+i)*m+j] = own[j] + v
 			}
-			u, mean := post.U[at*m*m:(at+1)*m*m], post.Mean[at*m:(at+1)*m]
-			bt := w.bt[:m]
-			copy(bt, mean)
-			dense.Axpy(1, z.b[k*m:(k+1)*m], bt)
-			for i := range m {
-				dense.Axpy(1, z.A[(k*m+i)*m:(k*m+i)*m+i+1], u[i*m:i*m+i+1])
-			}
-			if post.Factor(at, bt, w.y[:m]) == nil {
-				continue
-			}
+			a = a[len(own):]
+		}
+		for i, v := range sum {
+			g.Mean[k*m+i] = bt[i] + v
+		}
+	}
+}
+
+// refreshJoined computes the posteriors of latent function k that join horizon h, after
+// addJoined. Sums that do not factor, or whose mean is not finite, are dropped: a fleet
+// never stops learning.
+func (b *Bank) refreshJoined(h, k int, y []float64) {
+	m := b.cfg.Inducing
+	for f := range b.joined {
+		if b.joined[f].own != h {
+			continue
+		}
+		g := &b.view.Bank[len(b.sites)+f]
+		if g.Factor(k, g.Mean[k*m:(k+1)*m], y) != nil {
 			b.dropSum(f, k)
 		}
 	}
 }
 
+// refreshForeign computes the posteriors of the foreign latent functions.
+func (b *Bank) refreshForeign() {
+	m, c := b.cfg.Inducing, len(b.view.Latent)
+	for f := range b.foreign {
+		g := &b.foreign[f]
+		for x := range g.Classes() {
+			a, sum := b.joined[f].sumsOf(c+x, m)
+			for i := range m {
+				a = a[copy(g.U[(x*m+i)*m:(x*m+i)*m+i+1], a):]
+			}
+			if g.Factor(x, sum, b.work.y[:m]) != nil {
+				b.dropSum(f, c+x)
+			}
+		}
+	}
+}
+
 // dropSum drops the sums of class k of joined horizon f: its posterior is the own one, or
-// the prior.
+// the prior. The tasks of a refresh may drop those of several classes at once.
 func (b *Bank) dropSum(f, k int) {
 	m, c, z := b.cfg.Inducing, len(b.view.Latent), &b.joined[f]
-	clear(z.A[k*m*m : (k+1)*m*m])
-	clear(z.b[k*m : (k+1)*m])
-	b.Counts.JoinedDropped++
+	a, sum := z.sumsOf(k, m)
+	clear(a)
+	clear(sum)
+	atomic.AddUint32(&b.Counts.JoinedDropped, 1)
 	from, to := gaussian(m, 1), &b.foreign[f]
 	at := k - c
 	if k < c {

@@ -80,8 +80,8 @@ func (b *Bank) refreshAll() error {
 	if err := b.refresh(0, len(b.sites), 0, swept); err != nil {
 		return err
 	}
+	b.refreshForeign()
 	for h := range b.sites {
-		b.refreshJoined(h)
 		for at := swept; at < len(b.winY); at++ {
 			b.project(h, at)
 			if err := b.include(h, at); err != nil {
@@ -93,15 +93,20 @@ func (b *Bank) refreshAll() error {
 	return nil
 }
 
+// factors is the mean number of factorisations in the refresh of a posterior, with those
+// of a fleet that join it.
+func (b *Bank) factors() float64 { return 1 + float64(len(b.joined))/float64(len(b.sites)) }
+
 // refresh recomputes the posteriors of the horizons from first to end from their
 // absorbed sites and those of the window points, whose features are rows from to to.
 func (b *Bank) refresh(first, end, from, to int) error {
 	t, m, classes := &b.work.tasks, b.cfg.Inducing, len(b.view.Latent)
 	t.horizon, t.from, t.to = first, from, to
-	return b.team.run((end-first)*classes, float64(m*m)*(float64(m)/3+float64(to-from)/2), t.refresh)
+	return b.team.run((end-first)*classes, float64(m*m)*(b.factors()*float64(m)/3+float64(to-from)/2), t.refresh)
 }
 
-// refreshPosterior recomputes the posterior of task i of refresh.
+// refreshPosterior recomputes the posterior of task i of refresh, and those of a fleet that
+// join it.
 func (b *Bank) refreshPosterior(worker, i int) error {
 	w, m, classes := &b.work, b.cfg.Inducing, len(b.view.Latent)
 	t := &w.tasks
@@ -113,9 +118,11 @@ func (b *Bank) refreshPosterior(worker, i int) error {
 	dense.WeightedGram(keep, m, z.s1[k*b.capacity:], 1, wk, m, u, m)
 	copy(bt, z.b[k*m:(k+1)*m])
 	dense.Gemv(true, keep, m, 1, wk, m, z.s2[k*b.capacity:k*b.capacity+keep], 1, bt)
-	b.joinTotals(h, k, u, bt)
-	if err := g.Factor(k, bt, w.y[worker*m:(worker+1)*m]); err != nil {
+	b.addJoined(h, k, u, bt)
+	y := w.y[worker*m : (worker+1)*m]
+	if err := g.Factor(k, bt, y); err != nil {
 		return fmt.Errorf("online: horizon %g: %w", z.length, err)
 	}
+	b.refreshJoined(h, k, y)
 	return nil
 }

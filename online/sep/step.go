@@ -282,17 +282,18 @@ func (b *Bank) rebase(z []float64) error {
 			end = len(b.view.Latent)
 		}
 		w.tasks.place, w.tasks.step = first, end-first
-		if err := b.team.run(len(b.sites)*(end-first), 1.5*float64(m*m*m), w.tasks.project); err != nil {
+		if err := b.team.run(len(b.sites)*(end-first), 1.5*b.factors()*float64(m*m*m), w.tasks.project); err != nil {
 			return err
 		}
-		b.projectJoined()
+		b.projectForeign()
 	}
 	b.bases, b.spares = b.spares, b.bases
 	b.view.Bases = b.bases
 	return nil
 }
 
-// projectSites projects the absorbed sites of task i of rebase on the new basis.
+// projectSites projects the absorbed sites of task i of rebase on the new basis, and the sums
+// of a fleet that join them.
 func (b *Bank) projectSites(worker, i int) error {
 	t, m := &b.work.tasks, b.cfg.Inducing
 	h, k := i/t.step, t.place+i%t.step
@@ -300,6 +301,7 @@ func (b *Bank) projectSites(worker, i int) error {
 	a.load(square)
 	b.work.project.Site(worker, square, b.sites[h].b[k*m:(k+1)*m])
 	a.store(square)
+	b.projectJoined(worker, h, k)
 	return nil
 }
 

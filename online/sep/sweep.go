@@ -86,15 +86,13 @@ func (b *Bank) absorb(out, recent int, refresh bool) error {
 	cost, task := m*m*(4+float64(out)/2), t.absorb
 	if refresh {
 		t.horizon, t.from, t.to = 0, out, total
-		cost, task = cost+m*m*(m/3+float64(total-out)/2), t.renew
+		cost, task = cost+m*m*(b.factors()*m/3+float64(total-out)/2), t.renew
 	}
 	if err := b.team.run(len(b.sites)*len(b.view.Latent), cost, task); err != nil {
 		return err
 	}
 	if refresh {
-		for h := range b.sites {
-			b.refreshJoined(h)
-		}
+		b.refreshForeign()
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func (b *Bank) rest() {
 
 func (b *Bank) dropStep() {
 	for f := range b.joined {
-		b.joined[f].packed, b.joined[f].saved = nil, nil
+		b.joined[f].savedA, b.joined[f].savedB = nil, nil
 	}
 	b.stepMemory = stepMemory{work: work{grad: gradient{trace: b.work.grad.trace}}}
 	b.rested = true
