@@ -65,14 +65,28 @@ func (f *MemberForests) mix(logs []float64, tuned *Forest, leaves []uint8, x []f
 // MeanTo replaces logs, the logarithms of the answer that the own forest has in the mean, by
 // those of the mean. It returns ws, its scratch.
 //
-//	x  D features, as RawTo stored them
-func (f *MemberForests) MeanTo(logs []float64, x []float32, ws []float64) []float64 {
+//	answers  of the members to x, see Workspace.MemberAnswers; nil: they are asked
+//	x        D features, as RawTo stored them
+func (f *MemberForests) MeanTo(logs, answers []float64, x []float32, ws []float64) []float64 {
 	c := len(logs)
-	ws = grow(ws, 2*c+f.answers())
+	if ws = grow(ws, 2*c+f.answers()); answers == nil {
+		answers = ws[2*c:]
+		f.answersTo(answers, x)
+	}
 	copy(ws, logs)
-	f.answersTo(ws[2*c:], x)
-	f.meanTo(logs, ws[:c], ws[c:2*c], ws[2*c:])
+	f.meanTo(logs, ws[:c], ws[c:2*c], answers)
 	return ws
+}
+
+// MemberAnswers returns the features of the input of the last prediction, of p, as RawTo stored
+// them, and what the members' forests of p answered, as MemberForests.MeanTo takes it; none
+// without members. Valid until the next call.
+func (ws *Workspace) MemberAnswers(p *Posterior) (x []float32, answers []float64) {
+	c, f, d := len(p.Names), p.Pool.Stack.Members, p.Dim()
+	if f == nil || len(ws.blends.output.Answer) == 0 || len(ws.blends.forests) != 4*c+f.answers() {
+		return nil, nil
+	}
+	return ws.raw[ws.answer.row*d : (ws.answer.row+1)*d], ws.blends.forests[4*c:]
 }
 
 // meanTo stores the logarithms of the mean's answer.

@@ -267,7 +267,7 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 		l.observeAnswer(k, weight, after)
 	}
 	if ev.Probs == nil && weighs {
-		l.mix.ObserveForests(k, weight, after)
+		l.observeForests(k, weight, after)
 	}
 	l.observeGuest(ev, k, weight, after)
 	if k >= len(l.view.Names) {

@@ -58,6 +58,13 @@ func (l *Learner) memberForests() *model.MemberForests {
 	return all
 }
 
+// observeForests weighs the forests of members by a sample of class k, of which ws has the
+// answer, and keeps what they said for the step of the own forest.
+func (l *Learner) observeForests(k int, weight float64, ws *model.Workspace) {
+	l.mix.ObserveForests(k, weight, ws)
+	l.forest.Hear(ws)
+}
+
 // forestMemory is the number of labels that a forest remembers: more do not make it better.
 const forestMemory = 5000
 

@@ -376,3 +376,41 @@ func TestGuestLeavesOutTheForestOfALiar(t *testing.T) {
 		}
 	}
 }
+
+// The answers of members' forests in a prediction are, to the last bit, those to the same
+// features later; a prediction that asks no forest has none.
+func TestMemberAnswers(t *testing.T) {
+	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	l := taught(t, cfg, 1, 120, all...)
+	merged(t, l, fleetOf(t, cfg, 2, all...))
+	p, rng := l.Posterior(), rand.New(rand.NewPCG(5, 5))
+	members := p.Pool.Stack.Members
+	if members == nil || len(members.All) != 2 {
+		t.Fatal("there are no forests of members")
+	}
+	var ws model.Workspace
+	own := []float64{-1, -2, -0.5, -3}
+	for range 20 {
+		x := ring(rng, all, 4).X
+		if _, _, err := p.PredictTo(nil, x, &ws); err != nil {
+			t.Fatal(err)
+		}
+		raw := make([]float32, len(x))
+		model.RawTo(raw, x)
+		row, answers := ws.MemberAnswers(p)
+		said, asked := slices.Clone(own), slices.Clone(own)
+		members.MeanTo(said, answers, row, nil)
+		members.MeanTo(asked, nil, raw, nil)
+		if len(answers) == 0 || !slices.Equal(row, raw) || !slices.Equal(said, asked) {
+			t.Fatalf("%v: the mean is %v by the answers %v, %v by the forests", x, said, answers, asked)
+		}
+	}
+	alone := l.Posterior()
+	alone.Pool.Stack.Ordered.Exponents, alone.Pool.Stack.Plain.Exponents = nil, nil
+	if _, _, err := alone.PredictTo(nil, []float64{0.3, 0.4}, &ws); err != nil {
+		t.Fatal(err)
+	}
+	if _, answers := ws.MemberAnswers(alone); answers != nil {
+		t.Errorf("answers %v of forests that were not asked", answers)
+	}
+}

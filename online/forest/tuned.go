@@ -121,13 +121,18 @@ func (l *Learner) knowing(k int) int {
 
 // tune takes the step of a sample with the tuned weights, by the error of the mean.
 func (l *Learner) tune(row []float32, leaves []uint8, label int, weight float64) {
+	l.tuneBy(nil, row, leaves, label, weight)
+}
+
+// tuneBy is tune with the answers of the members, as MemberForests.MeanTo takes them.
+func (l *Learner) tuneBy(answers []float64, row []float32, leaves []uint8, label int, weight float64) {
 	t := l.tuned
 	if t == nil {
 		return
 	}
 	t.forest.LeafLogsTo(l.logs, leaves)
 	if l.members != nil {
-		t.scratch = l.members.MeanTo(l.logs, row, t.scratch)
+		t.scratch = l.members.MeanTo(l.logs, answers, row, t.scratch)
 	}
 	l.missed(label, weight)
 	l.descend(t.forest, t.squares, t.biasSquares, leaves, rate*float32(l.knowing(label)))

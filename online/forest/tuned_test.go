@@ -40,7 +40,7 @@ func tunedLearner(s Sizes) *Learner {
 func meanLoss(l *Learner, raw []float32, label int) float64 {
 	logs := make([]float64, l.forest.Classes)
 	l.tuned.forest.LogsTo(logs, raw)
-	l.members.MeanTo(logs, raw, nil)
+	l.members.MeanTo(logs, nil, raw, nil)
 	return -logs[label]
 }
 
@@ -255,7 +255,7 @@ func together(seed uint64) (tuned, own float64) {
 		model.RawTo(raw, x[i*5:(i+1)*5])
 		tuned += meanLoss(all[0], raw, label) / judges
 		all[0].forest.LogsTo(logs, raw)
-		apart.MeanTo(logs, raw, nil)
+		apart.MeanTo(logs, nil, raw, nil)
 		own -= logs[label] / judges
 	}
 	return tuned, own
