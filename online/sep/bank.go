@@ -336,6 +336,13 @@ func (b *Bank) Share() { b.shared = true }
 // Own copies bases and view.Bank if a snapshot shares them. Every method that
 // changes them calls it first.
 func (b *Bank) Own() {
+	b.ownForStep()
+	b.copyJoined()
+}
+
+// ownForStep is Own for a step. It leaves out the posteriors of a fleet, which the step's
+// refresh computes without those before it; copyJoined comes before any other use of them.
+func (b *Bank) ownForStep() {
 	if !b.shared {
 		return
 	}

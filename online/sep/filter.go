@@ -13,6 +13,7 @@ import (
 func (b *Bank) filter(n int) error {
 	w, m, d := &b.work, b.cfg.Inducing, b.cfg.Features
 	st, f := &w.sites[0], &w.features
+	b.copyJoined()
 	for i := range n {
 		at, y, power := len(b.winY), w.batch.latents[i], w.batch.weights[i]
 		b.winX, b.winY, b.winW = append(b.winX, w.batch.x[i*d:(i+1)*d]...), append(b.winY, y), append(b.winW, power)

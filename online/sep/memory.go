@@ -9,14 +9,16 @@ type posteriors struct {
 
 	spare  *model.Memory            // in which view.Bank was before it was copied last; nil: none
 	unread func(*model.Memory) bool // reports whether no reader has it any more; nil: that is not known
+
+	before []model.Gaussian // those of a fleet in a snapshot, of which view.Bank has no copy yet
 }
 
 // Reuse lets b use the memory of an earlier snapshot again once unread reports that no
 // reader has it. nil: b leaves it alone.
 func (b *Bank) Reuse(unread func(*model.Memory) bool) { b.unread, b.spare = unread, nil }
 
-// ownPosteriors copies those of view.Bank, to one piece of memory: the allocator rounds
-// each large piece up to pages.
+// ownPosteriors copies those of view.Bank, but for those of a fleet, to one piece of memory:
+// the allocator rounds each large piece up to pages.
 func (b *Bank) ownPosteriors() {
 	n := 0
 	for h := range b.view.Bank {
@@ -32,15 +34,36 @@ func (b *Bank) ownPosteriors() {
 	}
 	b.view.Memory = to
 	rest := to.Floats
-	clone := func(s []float64) []float64 {
-		c := rest[:copy(rest, s):len(s)]
-		rest = rest[len(s):]
-		return c
+	take := func(n int) (s []float64) {
+		s, rest = rest[:n:n], rest[n:]
+		return s
 	}
+	b.before = append(b.before[:0], b.view.Bank[len(b.sites):]...)
 	for h := range b.view.Bank {
 		g := &b.view.Bank[h]
-		g.U, g.Mean = clone(g.U), clone(g.Mean)
+		u, mean := take(len(g.U)), take(len(g.Mean))
+		if h < len(b.sites) {
+			copy(u, g.U)
+			copy(mean, g.Mean)
+		}
+		g.U, g.Mean = u, mean
 	}
+}
+
+// copyJoined copies the posteriors of a fleet that ownPosteriors has left out.
+func (b *Bank) copyJoined() {
+	for f := range b.before {
+		g := &b.view.Bank[len(b.sites)+f]
+		copy(g.U, b.before[f].U)
+		copy(g.Mean, b.before[f].Mean)
+	}
+	b.forgetJoined()
+}
+
+// forgetJoined tells that nothing of the posteriors that ownPosteriors has left out is needed.
+func (b *Bank) forgetJoined() {
+	clear(b.before)
+	b.before = b.before[:0]
 }
 
 // takeSpare returns empty posteriors in the memory of an earlier snapshot for a model that

@@ -11,12 +11,13 @@ import (
 // holds the same numbers, to the last bit: filtered samples are included one by
 // one here as well.
 func (b *Bank) Refresh() error {
+	b.ownForStep()
 	b.updateFeatures()
 	return b.refreshAll()
 }
 
 func (b *Bank) updateFeatures() {
-	b.ready()
+	b.makeWork()
 	swept := len(b.winY) - b.filtered
 	for g := range b.bases {
 		b.featuresTogether(g, 0, swept, someRows)

@@ -22,7 +22,8 @@ type Minibatch struct {
 
 // Save copies the state, for Undo.
 func (b *Bank) Save() {
-	b.ready()
+	b.ownForStep()
+	b.makeWork()
 	b.save()
 	b.saveJoined()
 }
@@ -48,7 +49,8 @@ func (b *Bank) Learn(mb Minibatch) error {
 	if mb.Live && b.cfg.Track > 0 {
 		track(&b.scale, b.sd0, mb.X, n, b.cfg.Track)
 	}
-	if len(b.view.Latent) < 2 {
+	if len(b.view.Latent) < 2 || n == 0 {
+		b.copyJoined()
 		return nil
 	}
 	// Every parts-th sample makes a step: neighbours are alike, a step's samples

@@ -72,10 +72,15 @@ type gradient struct {
 // noise is a sample's part of sums over all samples.
 type noise struct{ eps, objective float64 }
 
-// ready makes the memory that only a step needs, unless it is there or the pool
-// lends it, and calls Own. Every method that learns calls it first.
+// ready makes the memory that only a step needs, and calls Own. Every method that learns calls
+// it first, or ownForStep and makeWork.
 func (b *Bank) ready() {
 	b.Own()
+	b.makeWork()
+}
+
+// makeWork makes the memory that only a step needs, unless it is there or the pool lends it.
+func (b *Bank) makeWork() {
 	if b.spares != nil || b.borrow() {
 		return
 	}
