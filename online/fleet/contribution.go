@@ -35,6 +35,7 @@ const (
 // Names of the parts of a contribution, and of the sections of a merge.
 const (
 	forestsName   = "forests"
+	fieldsName    = "forest by field" // see appendFields; the sites hold for a program that does not know it
 	exponentsName = "exponents"
 )
 
@@ -170,17 +171,6 @@ func (c *Contribution) trace(h int) (sum float64) {
 	return sum
 }
 
-// magic is the one that opens it.
-func (c *Contribution) magic() string {
-	switch {
-	case len(c.exponents) > 0:
-		return partsMagic
-	case len(c.forest) > 0:
-		return forestMagic
-	}
-	return magic
-}
-
 // AppendBinary appends the encoded contribution, packed. The error is ErrContribution for one
 // that Decode would refuse.
 func (c *Contribution) AppendBinary(dst []byte) ([]byte, error) {
@@ -193,11 +183,11 @@ func (c *Contribution) AppendBinary(dst []byte) ([]byte, error) {
 
 // plain returns the encoded contribution before it is packed.
 func (c *Contribution) plain() []byte {
-	e := &wire.Encoder{Buf: append(make([]byte, 0, c.Held()+4096), c.magic()...)}
+	opening, parts := c.encodeParts()
+	e := &wire.Encoder{Buf: append(make([]byte, 0, c.Held()+4096), opening...)}
 	c.encodeHeader(e)
 	c.encodeBasis(e)
-	e.Buf = append(e.Buf, c.sites...)
-	c.encodeParts(e)
+	e.Buf = append(append(e.Buf, c.sites...), parts...)
 	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf, castagnoli))
 }
 
@@ -206,18 +196,26 @@ func (c *Contribution) Held() int {
 	return len(c.sites) + len(c.forest) + len(c.exponents) + 8*(len(c.Params.Theta)+len(c.Scale.Mu)+len(c.Scale.Sd)+len(c.Scale.Ranks))
 }
 
-// encodeParts appends the numbers behind the sites.
-func (c *Contribution) encodeParts(e *wire.Encoder) {
-	if len(c.exponents) == 0 {
-		e.Buf = append(e.Buf, c.forest...)
-		return
-	}
-	if len(c.forest) > 0 {
+// encodeParts returns what is behind the sites, and the magic that tells of it.
+func (c *Contribution) encodeParts() (opening string, parts []byte) {
+	var e, fields wire.Encoder
+	if len(c.forest) > 0 && appendFields(&fields, c.forest, len(c.Classes)) {
+		e.String(fieldsName)
+		e.Block(fields.Buf)
+	} else if len(c.forest) > 0 && len(c.exponents) > 0 {
 		e.String(forestsName)
 		e.Block(c.forest)
+	} else if len(c.forest) > 0 {
+		return forestMagic, c.forest
 	}
-	e.String(exponentsName)
-	e.Block(c.exponents)
+	if len(c.exponents) > 0 {
+		e.String(exponentsName)
+		e.Block(c.exponents)
+	}
+	if len(e.Buf) == 0 {
+		return magic, nil
+	}
+	return partsMagic, e.Buf
 }
 
 func (c *Contribution) encodeHeader(e *wire.Encoder) {
@@ -354,13 +352,20 @@ func (c *Contribution) decodePart(d *wire.Decoder) {
 	switch {
 	case name == forestsName && c.forest == nil:
 		c.decodeForest(d, data)
+	case name == fieldsName && c.forest == nil:
+		part := d.Part(data, "forest: ")
+		forest := readFields(part, len(c.Classes))
+		part.End()
+		if d.Join(part); d.Err() == nil {
+			c.decodeForest(d, forest)
+		}
 	case name == exponentsName && c.exponents == nil:
 		part := d.Part(data, "exponents: ")
 		checkExponents(part)
 		part.End()
 		d.Join(part)
 		c.exponents = bytes.Clone(data)
-	case name == forestsName, name == exponentsName, name == "":
+	case name == forestsName, name == fieldsName, name == exponentsName, name == "":
 		d.Fail("part %.40q has no name, or occurs twice", name)
 	}
 }

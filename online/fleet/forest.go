@@ -46,10 +46,11 @@ func Select(f *model.Forest, classes []int) *model.Forest {
 	return c
 }
 
-// rounded returns v as bfloat16 holds it, within maxWeight.
+// rounded returns v in whole units as bfloat16 holds it, within maxWeight. Its zero has no sign.
 func rounded(v float32) float32 {
 	var two [2]byte
-	r, _ := Bfloat16.store(two[:], float64(min(max(v, -maxWeight), maxWeight)))
+	units := math.Round(float64(min(max(v, -maxWeight), maxWeight)) / unit)
+	r, _ := Bfloat16.store(two[:], units*unit+0)
 	return float32(r)
 }
 

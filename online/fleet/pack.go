@@ -29,17 +29,45 @@ func pack(dst, data []byte, size Precision) []byte {
 	e := &wire.Encoder{Buf: append(dst, packedMagic...)}
 	e.Int(len(data))
 	e.Int(size.Bytes())
+	e.Buf = deflate(e.Buf, planes(data, size.Bytes()))
+	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli))
+}
+
+// deflate appends a DEFLATE stream of fields. Each has codes of its own, or several if it is
+// longer than codeBytes.
+func deflate(dst []byte, fields ...[]byte) []byte {
 	w := &bytes.Buffer{}
 	stream, _ := flate.NewWriter(w, flate.HuffmanOnly) // fails for an unknown level alone
-	for rest := planes(data, size.Bytes()); len(rest) > 0; {
-		n := min(codeBytes, len(rest))
-		_, _ = stream.Write(rest[:n]) // a Buffer takes all
-		_ = stream.Flush()            // the next ones have codes of their own
-		rest = rest[n:]
+	for _, rest := range fields {
+		for len(rest) > 0 {
+			n := min(codeBytes, len(rest))
+			_, _ = stream.Write(rest[:n]) // a Buffer takes all
+			_ = stream.Flush()            // the next ones have codes of their own
+			rest = rest[n:]
+		}
 	}
 	_ = stream.Close()
-	e.Buf = append(e.Buf, w.Bytes()...)
-	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli))
+	return append(dst, w.Bytes()...)
+}
+
+// inflate returns the n bytes of the DEFLATE stream that is left in d. Their number is checked
+// against that of the stream before memory is made; nil after an error.
+func inflate(d *wire.Decoder, n int) []byte {
+	packed := d.Bytes(d.Len(), "packed bytes")
+	if d.Err() == nil && n > maxGain*len(packed) {
+		d.Fail("%d packed bytes of %d", len(packed), n)
+	}
+	if d.Err() != nil {
+		return nil
+	}
+	from := bytes.NewReader(packed)
+	stream, plain := flate.NewReader(from), make([]byte, n)
+	if _, err := io.ReadFull(stream, plain); err != nil {
+		d.Fail("unpack: %v", err)
+	} else if more, err := stream.Read(make([]byte, 1)); more > 0 || err != io.EOF || from.Len() > 0 {
+		d.Fail("more than %d bytes are packed", n)
+	}
+	return plain
 }
 
 // unpack returns the bytes that pack packed. Their number is checked against that of data
@@ -50,21 +78,14 @@ func unpack(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	n, size := d.Int(MaxBytes, "bytes"), d.Int(int(Float32), "size of a number")
-	packed := d.Bytes(d.Len(), "packed bytes")
-	if d.Err() == nil && (n > maxGain*len(packed) || size < 1) {
-		d.Fail("%d packed bytes of %d, in numbers of %d", len(packed), n, size)
+	if d.Err() == nil && size < 1 {
+		d.Fail("numbers of %d bytes", size)
 	}
+	plain := inflate(d, n)
 	if err := d.End(); err != nil {
 		return nil, err
 	}
-	from := bytes.NewReader(packed)
-	stream, plain := flate.NewReader(from), make([]byte, n)
-	if _, err := io.ReadFull(stream, plain); err != nil {
-		d.Fail("unpack: %v", err)
-	} else if more, err := stream.Read(make([]byte, 1)); more > 0 || err != io.EOF || from.Len() > 0 {
-		d.Fail("more than %d bytes are packed", n)
-	}
-	return join(plain, size), d.End()
+	return join(plain, size), nil
 }
 
 // planes returns the first bytes of all numbers of a size, then the second ones, and so on.
