@@ -32,18 +32,51 @@ const (
 	maxWeight = 9984 // magnitude of a weight: 39·2⁸
 )
 
-// Select returns a copy of a forest with the weights of some of its classes, rounded.
+// Select returns a copy of a forest with the weights of some of its classes, rounded. Its
+// leaves are numbered as encodeForest has them.
 func Select(f *model.Forest, classes []int) *model.Forest {
 	c := model.NewForest(len(f.Used), f.Leaves, len(classes))
 	copy(c.Used, f.Used)
-	copy(c.Nodes, f.Nodes)
 	for i, k := range classes {
 		c.Bias[i] = rounded(f.Bias[k])
-		for row := range len(f.Used) * f.Leaves {
-			c.Weights[row*len(classes)+i] = rounded(f.Weights[row*f.Classes+k])
+	}
+	for t, used := range f.Used {
+		first := t * (f.Leaves - 1)
+		leaves := renumber(c.Nodes[first:], f.Nodes[first:first+int(used)-1])
+		for leaf, from := range leaves[:used] {
+			to, weights := c.LeafWeights(t, uint8(leaf)), f.LeafWeights(t, from)
+			for i, k := range classes {
+				to[i] = rounded(weights[k])
+			}
 		}
 	}
 	return c
+}
+
+// renumber stores the nodes of a tree with leaves in the order in which they were split off:
+// of those below node i the first one on the second side has number i+1. Where leaves were
+// joined they have another order. It returns the former number of each.
+func renumber(dst, nodes []model.Node) (former [maxLeaves]uint8) {
+	copy(dst, nodes)
+	if len(nodes) == 0 {
+		return former
+	}
+	former[0] = firstLeaf(nodes, 0)
+	for i, n := range nodes {
+		former[i+1] = firstLeaf(nodes, n.Branch[1])
+	}
+	var number [maxLeaves]uint8
+	for now, leaf := range former[:len(nodes)+1] {
+		number[leaf] = uint8(now)
+	}
+	for i := range nodes {
+		for side, branch := range nodes[i].Branch {
+			if branch < 0 {
+				dst[i].Branch[side] = ^int16(number[^branch])
+			}
+		}
+	}
+	return former
 }
 
 // rounded returns v in whole units as bfloat16 holds it, within maxWeight. Its zero has no sign.
@@ -64,7 +97,7 @@ func encodeForest(e *wire.Encoder, f *model.Forest) {
 		e.Int(int(used))
 		nodes := f.Nodes[t*(f.Leaves-1):][:used-1]
 		for i, n := range nodes {
-			e.Int(splitLeaf(nodes, i))
+			e.Int(int(firstLeaf(nodes, int16(i)))) // which node i has split
 			e.Int(int(n.Feature))
 			e.Floats32([]float32{n.Threshold})
 		}
@@ -73,13 +106,12 @@ func encodeForest(e *wire.Encoder, f *model.Forest) {
 	}
 }
 
-// splitLeaf is the leaf that node i has split: the first below it.
-func splitLeaf(nodes []model.Node, i int) int {
-	at := int16(i)
-	for at >= 0 {
-		at = nodes[at].Branch[0]
+// firstLeaf is the first leaf below a branch of a node.
+func firstLeaf(nodes []model.Node, branch int16) uint8 {
+	for branch >= 0 {
+		branch = nodes[branch].Branch[0]
 	}
-	return int(^at)
+	return uint8(^branch)
 }
 
 func encodeWeights(e *wire.Encoder, w []float32) {

@@ -72,6 +72,52 @@ func TestForestIsEncoded(t *testing.T) {
 	}
 }
 
+// Trees whose leaves were joined, and split elsewhere, answer as before after they were encoded
+// and decoded.
+func TestForestOfJoinedLeaves(t *testing.T) {
+	const classes, features = 2, 2
+	rng := rand.New(rand.NewPCG(3, 3))
+	x := make([]float32, features)
+	for seed := range uint64(200) {
+		f := grown(seed, classes, features)
+		for tree, used := range f.Used {
+			for range 8 {
+				nodes := f.Nodes[tree*(f.Leaves-1):][:f.Used[tree]-1]
+				for i := len(nodes) - 1; i > 0; i-- {
+					if b := nodes[i].Branch; b[0] < 0 && b[1] < 0 && rng.IntN(2) == 0 {
+						f.Join(tree, i)
+						break
+					}
+				}
+				if f.Used[tree] < used {
+					second := f.Split(tree, uint8(rng.IntN(int(f.Used[tree]))), rng.IntN(features), float32(rng.NormFloat64()))
+					f.LeafWeights(tree, second)[0] = float32(rng.NormFloat64())
+				}
+			}
+		}
+		selected := Select(f, []int{0, 1})
+		var e wire.Encoder
+		encodeForest(&e, selected)
+		d := wire.NewDecoder(e.Buf, "", ErrContribution)
+		got := decodeForest(d, classes, features)
+		if err := d.End(); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for range 20 {
+			for j := range x {
+				x[j] = float32(rng.NormFloat64())
+			}
+			for tree := range f.Used {
+				for k, v := range f.LeafWeights(tree, f.Leaf(tree, x)) {
+					if w := got.LeafWeights(tree, got.Leaf(tree, x))[k]; w != rounded(v) {
+						t.Fatalf("seed %d, tree %d, class %d: weight %g, want %g", seed, tree, k, w, rounded(v))
+					}
+				}
+			}
+		}
+	}
+}
+
 // A contribution carries a forest; no damaged one is accepted, nor one without its forest,
 // nor an old one with something behind its sites.
 func TestContributionWithForest(t *testing.T) {
