@@ -113,20 +113,21 @@ func (g *Gaussian) Include(k int, s1, s2 float64, w, a, y []float64) error {
 // once its learner has stopped changing it. Its fields are for that learner; readers
 // use the methods.
 type Posterior struct {
-	Names   []string          // classes, in the order of the probabilities; within an epoch it only grows at its end
-	Aliases map[string]string // former names of classes, which still refer to them, and their present names
-	Epoch   uint64            // of Names: the number of classes that were removed
-	Counts  []uint64          // samples learnt of each class
-	N       uint64            // samples learnt
-	Latent  []int             // class of each latent function
-	Bases   []*Basis          // one that all latent functions share, or one each; empty before the model is built: class frequencies answer then
-	Scale   Scale             //
-	Bank    []Gaussian        // one a horizon
-	Weights []float64         // of the horizons, sum 1
-	Pool    Pool              // the correction of the mixture of the horizons
-	Fleet   *Fleet            // the part of other devices; nil: there is no fleet
-	Memory  *Memory           // in which the bank is; nil: in its own
-	Record  uint64            // number of the journal's record of the latest label that it knows; 0: not known
+	Names       []string          // classes, in the order of the probabilities; within an epoch it only grows at its end
+	Aliases     map[string]string // former names of classes, which still refer to them, and their present names
+	Epoch       uint64            // of Names: the number of classes that were removed
+	Counts      []uint64          // samples learnt of each class
+	N           uint64            // samples learnt
+	Latent      []int             // class of each latent function
+	Bases       []*Basis          // one that all latent functions share, or one each; empty before the model is built: class frequencies answer then
+	Scale       Scale             //
+	Calibration *Calibration      // of the features, before Scale; nil: there is none
+	Bank        []Gaussian        // one a horizon
+	Weights     []float64         // of the horizons, sum 1
+	Pool        Pool              // the correction of the mixture of the horizons
+	Fleet       *Fleet            // the part of other devices; nil: there is no fleet
+	Memory      *Memory           // in which the bank is; nil: in its own
+	Record      uint64            // number of the journal's record of the latest label that it knows; 0: not known
 }
 
 // Classes are the names of the classes, in the order of the probabilities. It
@@ -198,7 +199,7 @@ func (p *Posterior) Snapshot() *Posterior {
 
 // SameInputs reports whether inputs that were loaded for p can be answered by q.
 func (p *Posterior) SameInputs(q *Posterior) bool {
-	return p == q || len(p.Bank) > 0 && len(q.Bank) > 0 && &p.Bank[0] == &q.Bank[0]
+	return p == q || p.Calibration == q.Calibration && len(p.Bank) > 0 && len(q.Bank) > 0 && &p.Bank[0] == &q.Bank[0]
 }
 
 // Relevance returns 1/ℓ² for each feature, with ℓ in units of its standard

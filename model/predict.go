@@ -26,6 +26,7 @@ type Workspace struct {
 
 // inputs are the n inputs that are loaded, with their kernel values and moments.
 type inputs struct {
+	calibrated     []float64 // n×D  raw, in the model's units
 	x, xs, xx      []float64 // n×D, n×D, n
 	raw            []float32 // n×D  for the forest
 	kx, w, q       []float64 // n×M, G×n×M, G×n
@@ -136,6 +137,7 @@ func (p *Posterior) answerTo(dst []float64, i int, ws *Workspace) (probs []float
 // load leaves mean and variance of the latent functions at n inputs in ws.
 func (p *Posterior) load(x []float64, n int, ws *Workspace) {
 	ws.said.n = 0
+	x = p.calibrated(x, ws)
 	p.loadGuest(x, n, ws)
 	if !p.Built() {
 		return

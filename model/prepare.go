@@ -79,7 +79,7 @@ func (p *Posterior) Prepare(x []float64, n int, team Team, ws *Workspace) bool {
 	if t.tasks[0] == nil {
 		t.tasks = [...]func(worker, i int) error{t.features, t.moments, t.answers}
 	}
-	t.p, t.ws, t.x, s.n = p, ws, x, n
+	t.p, t.ws, t.x, s.n = p, ws, p.calibrated(x, ws), n
 	cost := float64(n) * float64(2*m*(d+m)+posteriors*(m*m/2+preparedCost))
 	for i, tasks := range [...]int{(n + dense.Few - 1) / dense.Few, posteriors, n} {
 		if team.Run(tasks, cost/float64(tasks), t.tasks[i]) != nil { // to wake a core is worth it for all of them

@@ -41,3 +41,22 @@ func (l *Learner) assess(ev *Event, probs []float64, novelty float64, late *conf
 	}
 	l.sets.Judge(probs, x, k)
 }
+
+// reseed starts half of the inducing inputs again at the window, or leaves the
+// state as it was.
+func (l *Learner) reseed() error {
+	if !l.view.Built() || l.bank.Window() == 0 {
+		return nil
+	}
+	l.bank.Save()
+	l.mix.Save()
+	if err := l.moveInducing(); err != nil {
+		return l.undo(err)
+	}
+	return nil
+}
+
+func (l *Learner) moveInducing() (err error) {
+	defer Recover(&err)
+	return l.bank.Reseed()
+}

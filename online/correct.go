@@ -74,6 +74,10 @@ func (l *Learner) unlearn(ev *Event) (exact bool) {
 	for j, v := range ev.X {
 		x[j] = bounded(v)
 	}
+	l.calibrator.held.remove(x, was)
+	if l.view.Calibration != nil {
+		l.view.Calibration.To(x, x)
+	}
 	l.forest.Forget(x, was)
 	exact = l.warmup.remove(x, was) && !l.warmup.done
 	if !l.view.Built() || r.latent[was] < 0 {

@@ -188,6 +188,11 @@ func TestRandomLearnersExactly(t *testing.T) {
 		var learnt []Event
 		for i := range 300 {
 			ev := randomEvent(t, rng, straight, members, learnt)
+			for j := range ev.X { // a sensor is replaced
+				if seed%2 == 0 && i >= 150 && ev.Kind == Observe {
+					ev.X[j] = 3*ev.X[j] + 100
+				}
+			}
 			if ev.Kind == Observe {
 				learnt = append(learnt, ev)
 			}

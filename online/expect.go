@@ -16,6 +16,8 @@ type expected struct {
 	labels []int     // n    classes; −1 of a label that was known before its sample
 	n      int
 	next   int // the one that comes next
+
+	observed []observation // that the mixture has not observed
 }
 
 // drop forgets the samples: the model that was to predict them changes.
@@ -104,7 +106,7 @@ type observation struct {
 // prepared waits: nothing depends on the sums before the minibatch is closed.
 func (l *Learner) observeAnswer(class int, weight float64, ws *model.Workspace) {
 	if ws != &l.ws {
-		l.observed = append(l.observed, observation{class, weight, ws})
+		l.expected.observed = append(l.expected.observed, observation{class, weight, ws})
 		return
 	}
 	l.settle()
@@ -115,9 +117,9 @@ func (l *Learner) observeAnswer(class int, weight float64, ws *model.Workspace) 
 // settle lets the mixture observe the samples that wait. It comes before the sums or the
 // classes are needed, and before others are prepared.
 func (l *Learner) settle() {
-	for i := range l.observed {
-		o := &l.observed[i]
+	for i := range l.expected.observed {
+		o := &l.expected.observed[i]
 		l.mix.Observe(o.class, o.weight, o.after)
 	}
-	l.observed = l.observed[:0]
+	l.expected.observed = l.expected.observed[:0]
 }

@@ -109,4 +109,5 @@ func (l *Learner) dropFromParts(k int, to []int) {
 	l.forest.DropClass(k, to)
 	l.judge.DropClass(k)
 	l.warmup.dropClass(k, to)
+	l.calibrator.held.dropClass(k, to)
 }

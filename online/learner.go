@@ -40,6 +40,8 @@ type Counters struct {
 	CorrectionsExact  uint64 // the wrong label was removed from the model
 	CorrectionsAdded  uint64 // the right label was learnt in addition to the wrong one
 	CandidatesDropped uint64 // labels that were dropped before they were confirmed
+
+	Calibrations uint64 // times that features were calibrated
 }
 
 // Learner holds a model's whole state and learns. It is single-threaded.
@@ -52,18 +54,19 @@ type Learner struct {
 	cfg  Config
 	view *model.Posterior
 
-	classes registry
-	warmup  warmup
-	batch   minibatch
-	bank    *sep.Bank
-	mix     *mixture.Mixture
-	forest  *forest.Learner // nil: there is none
-	beside  *beside
-	judge   score.Judge
-	sets    conformal.Threshold
-	drift   drift.Monitor
-	fleet   joined
-	common  common
+	classes    registry
+	warmup     warmup
+	batch      minibatch
+	bank       *sep.Bank
+	mix        *mixture.Mixture
+	forest     *forest.Learner // nil: there is none
+	beside     *beside
+	judge      score.Judge
+	sets       conformal.Threshold
+	drift      drift.Monitor
+	fleet      joined
+	calibrator calibrator
+	common     common
 
 	counters Counters // without those of the bank
 	host
@@ -71,7 +74,6 @@ type Learner struct {
 	ws       model.Workspace
 	probs    []float64
 	expected expected
-	observed []observation // that the mixture has not observed
 }
 
 // host holds the functions of the loop that runs a learner. The zero value: nothing.
@@ -170,6 +172,7 @@ type Outcome struct {
 	ClassAdded string   // a new class, or the first own label of one that a merge has brought
 	Imported   []string // new classes that a merge brought
 	Dropped    []string // classes that a merge had brought, and that left with the members or made room
+	Calibrated string   // features were calibrated: which, and how
 	Change     string   // for an event that is not a sample: the kind of its Notice; "" for none
 	Detail     string   // and its detail
 	Since      uint64   // for NoticeDrift, the labels since the change, by the detector's estimate
@@ -350,6 +353,7 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 	b := &l.batch
 	n := b.len()
 	out.Closed = true
+	l.calibrate()
 	l.warmup.add(b)
 	l.forest.Among(l.memberForests()) // a step may add classes to the view meanwhile
 	beside := l.expertsBeside()
@@ -386,6 +390,7 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 	}
 	l.boundKept()
 	l.followClasses()
+	l.recalibrate(out)
 }
 
 // learnMinibatch builds the model if that is due, and otherwise takes the
@@ -446,31 +451,12 @@ func (l *Learner) undo(err error) error {
 	return l.bank.Undo(err)
 }
 
-// reseed starts half of the inducing inputs again at the window, or leaves the
-// state as it was.
-func (l *Learner) reseed() error {
-	if !l.view.Built() || l.bank.Window() == 0 {
-		return nil
-	}
-	l.bank.Save()
-	l.mix.Save()
-	if err := l.moveInducing(); err != nil {
-		return l.undo(err)
-	}
-	return nil
-}
-
-func (l *Learner) moveInducing() (err error) {
-	defer Recover(&err)
-	return l.bank.Reseed()
-}
-
 // Rest releases the memory that only a step needs, half of the learner's; the
 // next step allocates it again.
 func (l *Learner) Rest() {
 	l.settle()
 	l.bank.Rest()
-	l.expected, l.observed, l.ws = expected{}, nil, model.Workspace{}
+	l.expected, l.ws = expected{}, model.Workspace{}
 }
 
 // Posterior returns an immutable snapshot of the posterior. The next step works

@@ -30,21 +30,22 @@ type Notice struct {
 
 // Kinds of a Notice.
 const (
-	NoticeClassAdded       = "class_added"       // Detail: its name
-	NoticeClassRemoved     = "class_removed"     // Detail: its name
-	NoticeClassRenamed     = "class_renamed"     //
-	NoticeCorrected        = "label_corrected"   //
-	NoticeReset            = "model_reset"       //
-	NoticeRolledBack       = "model_rolled_back" //
-	NoticeMerged           = "fleet_merged"      // Detail: how many members it is of
-	NoticeWarning          = "drift_warning"     // Detail: the signal, before and after
-	NoticeDrift            = "drift"             // the same
-	NoticeBuilt            = "model_built"       // from the warm-up buffer, the first time or again; Detail: the observations, the scaling, the time
-	NoticeWarmedUp         = "warmed_up"         //
-	NoticeRecovered        = "model_recovered"   // the journal of the earlier run is learnt; Detail: the records, the time
-	NoticeStepRefused      = "step_refused"      // a minibatch could not be learnt
-	NoticeEventRefused     = "event_refused"     // an event of the journal could not be carried out
-	NoticeCheckpointFailed = "checkpoint_failed" //
+	NoticeClassAdded       = "class_added"         // Detail: its name
+	NoticeClassRemoved     = "class_removed"       // Detail: its name
+	NoticeClassRenamed     = "class_renamed"       //
+	NoticeCorrected        = "label_corrected"     //
+	NoticeReset            = "model_reset"         //
+	NoticeRolledBack       = "model_rolled_back"   //
+	NoticeMerged           = "fleet_merged"        // Detail: how many members it is of
+	NoticeWarning          = "drift_warning"       // Detail: the signal, before and after
+	NoticeDrift            = "drift"               // the same
+	NoticeBuilt            = "model_built"         // from the warm-up buffer, the first time or again; Detail: the observations, the scaling, the time
+	NoticeWarmedUp         = "warmed_up"           //
+	NoticeCalibrated       = "features_calibrated" // features that had moved are brought to the units of the model; Detail: which, gain, offset
+	NoticeRecovered        = "model_recovered"     // the journal of the earlier run is learnt; Detail: the records, the time
+	NoticeStepRefused      = "step_refused"        // a minibatch could not be learnt
+	NoticeEventRefused     = "event_refused"       // an event of the journal could not be carried out
+	NoticeCheckpointFailed = "checkpoint_failed"   //
 )
 
 // LoopOptions configure a Loop.
@@ -397,7 +398,7 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 
 // report reports the outcome of a record.
 func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
-	if out.Change != "" {
+	if out.Change != "" || out.Calibrated != "" {
 		lp.newer = true
 		lp.publish() // the reader of the notice finds the change done
 	}
@@ -427,6 +428,10 @@ func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
 		fallthrough
 	default:
 		lp.notify(out.Change, out.Detail, r.Seq)
+	}
+	if out.Calibrated != "" {
+		lp.opts.Log.Warn("features have moved and are calibrated", "model", lp.opts.Model, "seq", r.Seq, "features", out.Calibrated)
+		lp.notify(NoticeCalibrated, out.Calibrated, r.Seq)
 	}
 	if out.Built {
 		detail := fmt.Sprintf("%s, in %v", lp.learner.describeBuild(), time.Since(began).Round(time.Millisecond))

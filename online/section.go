@@ -46,6 +46,7 @@ var sections = [...]section{
 	{"frequencies", func(l *Learner, e *wire.Encoder) { l.mix.EncodeFrequencies(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeFrequencies(d) }},
 	{"own answer", func(l *Learner, e *wire.Encoder) { l.mix.EncodeOwn(e) }, (*Learner).decodeOwn}, // after the blends, which it begins with
 	{"order", func(l *Learner, e *wire.Encoder) { l.mix.EncodeOrder(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeOrder(d) }},
+	{"calibration", (*Learner).encodeCalibration, (*Learner).decodeCalibration},
 	{"pairs", func(l *Learner, e *wire.Encoder) { l.bank.EncodePairs(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodePairs(d) }},
 }
 

@@ -133,7 +133,7 @@ func (m *modelState) fillMissing(l *example, post *model.Posterior, impute bool)
 	l.x = slices.Clone(l.x) // other models have other means
 	for j, v := range l.x {
 		if v != v {
-			l.x[j] = post.Scale.Mu[j]
+			l.x[j] = post.Mean(j)
 		}
 	}
 	return nil

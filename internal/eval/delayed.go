@@ -81,7 +81,7 @@ func (d *delayed) remove(x []float64) bool {
 		}
 		lost++
 		if d.OnMissing == codec.OnMissingImpute && d.post.Version() > 0 {
-			x[j] = d.post.Scale.Mu[j]
+			x[j] = d.post.Mean(j)
 		}
 	}
 	return lost == 0 || lost < len(x) && d.OnMissing != codec.OnMissingReject

@@ -36,7 +36,11 @@ func meansOf(p *model.Posterior) []float64 {
 	if p.Version() == 0 {
 		return nil
 	}
-	return p.Scale.Mu
+	means := make([]float64, p.Dim())
+	for j := range means {
+		means[j] = p.Mean(j)
+	}
+	return means
 }
 
 // usableRows leaves out the rows without a label and those that on_missing rejects.

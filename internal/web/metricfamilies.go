@@ -146,6 +146,7 @@ func learningMetrics() []metric {
 		{"edge_label_corrections_total", "Labels that corrected an earlier one of the same sample.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Corrected) })},
 		{"edge_features_missing_total", "Features that samples lacked.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Missing) })},
 		{"edge_features_clipped_total", "Features that were too far from their mean and were taken to be nearer.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Clipped) })},
+		{"edge_calibrations_total", "Times that features had moved beyond the reach of the scaling and were calibrated, since the model began.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.status.Counters.Calibrations) })},
 		{"edge_cholesky_retries_total", "Factorisations that needed more jitter, since the model began.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.status.Counters.CholeskyRetries) })},
 		{"edge_batch_rollbacks_total", "Steps that were refused and taken back, since the model began.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.status.Counters.StepsRefused) })},
 		{"edge_labels_forgotten_total", "New labels that were not confirmed in time to be classes, since the model began.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.status.Counters.CandidatesDropped) })},

@@ -137,6 +137,20 @@ func (l *Learner) Forget(x []float64, class int) {
 	}
 }
 
+// ForgetLatest removes the n latest stored samples, as Forget does.
+func (l *Learner) ForgetLatest(n int) {
+	if l == nil {
+		return
+	}
+	keep := max(l.ring.n-n, 0)
+	at := map[int]bool{}
+	for i := range l.ring.n - keep {
+		at[l.ring.latest(i+1)] = true
+	}
+	l.ring.retain(func(slot int) bool { return !at[slot] })
+	l.place()
+}
+
 // DropClass removes class k: its weights and its stored samples. To maps each class
 // before to its index afterwards.
 func (l *Learner) DropClass(k int, to []int) {

@@ -245,6 +245,28 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// The latest samples leave the stored ones, all of them if there are fewer.
+func TestForgetLatest(t *testing.T) {
+	for _, n := range []int{30, 130} {
+		l := learner(Sizes{Trees: 3, Leaves: 8, Stored: 50})
+		x, labels, weights := stream(rand.New(rand.NewPCG(5, 5)), n)
+		l.Learn(x, labels, weights)
+		had, before := l.ring.n, make([]float32, 5)
+		model.RawTo(before, x[(n-8)*5:(n-7)*5])
+		l.ForgetLatest(7)
+		if l.ring.n != had-7 || !same(l.ring.row(l.ring.latest(1)), before) {
+			t.Errorf("%d samples, want %d and the eighth latest at the end", l.ring.n, had-7)
+		}
+		check(t, l)
+		l.ForgetLatest(100)
+		if l.ring.n != 0 {
+			t.Errorf("%d samples, want none", l.ring.n)
+		}
+		l.Learn(x, labels, weights)
+		check(t, l)
+	}
+}
+
 // A snapshot's forest does not change when the learner carries on.
 func TestShare(t *testing.T) {
 	l := learner(Sizes{Trees: 3, Leaves: 8, Stored: 50})
@@ -287,6 +309,7 @@ func TestNone(t *testing.T) {
 	l.Grow()
 	l.DropClass(0, []int{-1, 0})
 	l.Forget([]float64{1}, 0)
+	l.ForgetLatest(1)
 	l.Share()
 	l.Tune(nil)
 	l.Among(nil)

@@ -79,3 +79,11 @@ func (b *Bank) DropLatent(at int) {
 	}
 	b.Rest()
 }
+
+// DropLatest removes the n latest points from the window, or all where they are fewer.
+func (b *Bank) DropLatest(n int) error {
+	for range min(n, len(b.winY)) {
+		b.DropPoint(len(b.winY) - 1)
+	}
+	return b.Refresh()
+}
