@@ -22,7 +22,7 @@ mosquitto -c "$work/mosquitto.conf" >/dev/null 2>&1 &
 # rows C D N: features about the centre of a class, and the class
 rows() {
 	awk -v C="$1" -v D="$2" -v N="$3" 'BEGIN {
-		srand(7); for (j = 0; j < D; j++) printf "x%d,", j; print "label"
+		srand(7); for (j = 0; j < D; j++) printf "f%d,", j; print "label"
 		for (c = 0; c < C; c++) for (j = 0; j < D; j++) centre[c, j] = 4*rand() - 2
 		for (i = 0; i < N; i++) {
 			c = int(C*rand())
@@ -82,7 +82,7 @@ for size in ${SIZES:-6,50,33 10,100,128}; do
 		for _ in $(seq 100); do grep -q 'connected to the broker' "$work/log" && break; sleep 0.1; done
 		what="($C, $M, $D), limit $limit:"
 		sleep 2; report "$what started" $pid
-		"$edge" replay "$work/rows.csv" -c "$work/edge.yaml" --topic sensors/rows --first "$labels" --prefix a >/dev/null 2>&1
+		"$edge" replay "$work/rows.csv" -c "$work/edge.yaml" --topic sensors/rows --first "$labels" --prefix a >"$work/replay" 2>&1 || { cat "$work/replay"; exit 1; }
 		quiet $pid; report "$what $labels labels learnt, idle" $pid
 		thousands '' | mosquitto_pub -p "$port" -t sensors/rows -q 1 -l
 		report "$what 1000 samples a second" $pid

@@ -15,7 +15,7 @@ CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$edge" ./cmd/edge
 printf 'listener %d 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nmax_queued_messages 0\n' "$port" >"$work/mosquitto.conf"
 mosquitto -c "$work/mosquitto.conf" >/dev/null 2>&1 &
 awk -v C=$C -v D=$D -v N="$labels" 'BEGIN {
-	srand(7); for (j = 0; j < D; j++) printf "x%d,", j; print "label"
+	srand(7); for (j = 0; j < D; j++) printf "f%d,", j; print "label"
 	for (c = 0; c < C; c++) for (j = 0; j < D; j++) centre[c, j] = 4*rand() - 2
 	for (i = 0; i < N; i++) {
 		c = int(C*rand())
@@ -37,7 +37,7 @@ sample=$(sed -n 2p "$work/rows.csv" | sed 's/,[^,]*$//')
 "$edge" run -c "$work/edge.yaml" 2>"$work/log" &
 pid=$!
 until grep -q 'connected to the broker' "$work/log"; do sleep 0.1; done
-"$edge" replay "$work/rows.csv" -c "$work/edge.yaml" --topic sensors/rows --prefix a >/dev/null 2>&1
+"$edge" replay "$work/rows.csv" -c "$work/edge.yaml" --topic sensors/rows --prefix a >"$work/replay" 2>&1 || { cat "$work/replay"; exit 1; }
 sleep 2
 kill -9 $pid; wait $pid 2>/dev/null || true
 cp "$work/edge.db" "$work/crashed.db"

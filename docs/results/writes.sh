@@ -17,7 +17,7 @@ mosquitto -c "$work/mosquitto.conf" >/dev/null 2>&1 &
 # rows N: features about the centre of a class, and the class
 rows() {
 	awk -v C=6 -v D=33 -v N="$1" 'BEGIN {
-		srand(7); for (j = 0; j < D; j++) printf "x%d,", j; print "label"
+		srand(7); for (j = 0; j < D; j++) printf "f%d,", j; print "label"
 		for (c = 0; c < C; c++) for (j = 0; j < D; j++) centre[c, j] = 4*rand() - 2
 		for (i = 0; i < N; i++) {
 			c = int(C*rand())
