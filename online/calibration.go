@@ -268,34 +268,34 @@ func (l *Learner) frequencyEvidence() (sum float64) {
 	return sum
 }
 
+// entropy is the evidence of the held samples under their own class frequencies, in nats: what
+// an answer that is the same for all of them reaches at most. A block of one class has 0.
+func (c *calibrator) entropy() (sum float64) {
+	mass, total := map[int]float64{}, 0.
+	for i, k := range c.held.y {
+		mass[k] += c.held.w[i]
+		total += c.held.w[i]
+	}
+	for i, k := range c.held.y {
+		sum += c.held.w[i] * math.Log(mass[k]/total)
+	}
+	return sum
+}
+
 // evidenceUnder is the evidence of the held samples under the horizons with a calibration, in
 // nats; −Inf for one under which they cannot be predicted.
-func (l *Learner) evidenceUnder(c *model.Calibration) (sum float64) {
+func (l *Learner) evidenceUnder(c *model.Calibration) float64 {
 	h := &l.calibrator.held
 	trial := *l.view
 	trial.Pool, trial.Fleet, trial.Calibration = model.Pool{}, nil, c
 	trial.Bank = trial.Bank[:len(l.cfg.Horizons)]
 	trial.Weights = l.mix.OwnWeights()
 	var ws model.Workspace
-	if err := trial.Load(withNaN(h.x), h.len(), &ws); err != nil {
+	sum, err := l.addEvidence(0, &trial, h, 0, h.len(), &ws)
+	if err != nil {
 		return math.Inf(-1)
 	}
-	for i, k := range h.y {
-		l.probs, _ = trial.AnswerTo(l.probs, i, 0, &ws)
-		sum += h.w[i] * math.Log(max(l.probs[k], minEvidence))
-	}
 	return sum
-}
-
-// withNaN returns raw features with NaN for those that are missing, as a posterior takes them.
-func withNaN(x []float64) []float64 {
-	x = slices.Clone(x)
-	for j, v := range x {
-		if v == model.Missing {
-			x[j] = math.NaN()
-		}
-	}
-	return x
 }
 
 // encodeCalibration appends the calibration and the samples that are held; nothing where
@@ -341,18 +341,4 @@ func (l *Learner) decodeCalibration(d *wire.Decoder) {
 			d.Fail("a weight is out of range")
 		}
 	}
-}
-
-// entropy is the evidence of the held samples under their own class frequencies, in nats: what
-// an answer that is the same for all of them reaches at most. A block of one class has 0.
-func (c *calibrator) entropy() (sum float64) {
-	mass, total := map[int]float64{}, 0.
-	for i, k := range c.held.y {
-		mass[k] += c.held.w[i]
-		total += c.held.w[i]
-	}
-	for i, k := range c.held.y {
-		sum += c.held.w[i] * math.Log(mass[k]/total)
-	}
-	return sum
 }

@@ -1,6 +1,10 @@
 package online
 
-import "edge/model"
+import (
+	"math"
+
+	"edge/model"
+)
 
 // minibatch holds the samples that were judged and wait to be learnt.
 type minibatch struct {
@@ -55,4 +59,14 @@ func bounded(v float64) float64 {
 		return model.Missing
 	}
 	return min(max(v, -model.MaxFeature), model.MaxFeature)
+}
+
+// withNaN gives NaN to the missing ones of raw features as they are learnt, as a sample has them.
+func withNaN(x []float64) []float64 {
+	for j, v := range x {
+		if v == model.Missing {
+			x[j] = math.NaN()
+		}
+	}
+	return x
 }

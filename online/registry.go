@@ -332,12 +332,7 @@ func (r *registry) decode(d *wire.Decoder, features int) {
 		for j := range u.samples {
 			s := &u.samples[j]
 			s.Kind, s.Label = Observe, u.name
-			s.X = d.Floats(features, "sample")
-			for i, v := range s.X {
-				if v == model.Missing {
-					s.X[i] = math.NaN()
-				}
-			}
+			s.X = withNaN(d.Floats(features, "sample"))
 			late := d.Bool()
 			if s.Probs = d.Floats(d.Int(maxClasses, "number of classes"), "prediction"); !late {
 				s.Probs = nil

@@ -2,6 +2,7 @@ package online
 
 import (
 	"math"
+	"slices"
 
 	"edge/model"
 )
@@ -56,30 +57,32 @@ func (l *Learner) evidence(ranked bool) (sum float64, err error) {
 	}
 	w, size := &l.warmup, min(evidencePiece, l.cfg.Batch.MaxSize)
 	var ws model.Workspace
-	x := make([]float64, 0, size*w.d)
 	for i := 0; i < w.len(); i += size {
 		if l.progress != nil {
 			l.progress()
 		}
 		end := min(i+size, w.len())
-		x = append(x[:0], w.x[i*w.d:end*w.d]...)
-		for j, v := range x {
-			if v == model.Missing {
-				x[j] = math.NaN()
-			}
-		}
 		mixture := *l.view
 		mixture.Pool, mixture.Fleet = model.Pool{}, nil
-		if err := mixture.Load(x, end-i, &ws); err != nil {
+		if sum, err = l.addEvidence(sum, &mixture, w, i, end, &ws); err != nil {
 			return 0, err
-		}
-		for j := i; j < end; j++ {
-			l.probs, _ = mixture.AnswerTo(l.probs, j-i, 0, &ws)
-			sum += w.w[j] * math.Log(max(l.probs[w.y[j]], minEvidence))
 		}
 		if err := l.learn(w.x[i*w.d:end*w.d], w.y[i:end], w.w[i:end], false); err != nil {
 			return 0, err
 		}
+	}
+	return sum, nil
+}
+
+// addEvidence adds the evidence of w's samples from first to end under a mixture of horizons, in
+// nats.
+func (l *Learner) addEvidence(sum float64, mixture *model.Posterior, w *warmup, first, end int, ws *model.Workspace) (float64, error) {
+	if err := mixture.Load(withNaN(slices.Clone(w.x[first*w.d:end*w.d])), end-first, ws); err != nil {
+		return 0, err
+	}
+	for i := first; i < end; i++ {
+		l.probs, _ = mixture.AnswerTo(l.probs, i-first, 0, ws)
+		sum += w.w[i] * math.Log(max(l.probs[w.y[i]], minEvidence))
 	}
 	return sum, nil
 }
