@@ -35,18 +35,21 @@ func (c *culprit) window(n int) int {
 	return n
 }
 
-// refuses reports whether the broker would end the connection upon a publication. When the
-// limit has held for its time, the next one as large tries it again: one more end confirms it.
-func (c *culprit) refuses(m *Publication) bool {
-	if c.limit == 0 || m.size() < c.limit {
-		return false
-	}
-	if time.Since(c.since) < c.holds {
+// refuses reports whether the broker would end the connection upon a publication.
+func (c *culprit) refuses(m *Publication) bool { return c.limit > 0 && m.size() >= c.limit }
+
+// admits reports whether a publication is sent. When the limit has held for its time, the next
+// one as large tries it again: one more end confirms it.
+func (c *culprit) admits(m *Publication) bool {
+	switch {
+	case !c.refuses(m):
 		return true
+	case time.Since(c.since) < c.holds:
+		return false
 	}
 	c.topic, c.bytes, c.ends, c.slow = "", c.limit, maxEnds-1, false
 	c.limit, c.tried, c.single = 0, c.limit, max(c.single, 1)
-	return false
+	return true
 }
 
 // like reports whether a publication is the one that ended the last connection, a later one

@@ -217,7 +217,7 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			if !ok {
 				break
 			}
-			if o.culprit.refuses(m) {
+			if !o.culprit.admits(m) {
 				o.counters.OutboxRefused.Add(1)
 				m.Free()
 				continue
