@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"edge/test/golden"
 )
 
 // bound is one side of a threshold.
@@ -105,9 +107,9 @@ func TestForestLogs(t *testing.T) {
 			t.Fatalf("%v is in the leaves %v, want %v", x, found, leaves)
 		}
 		f.LogsTo(got, raw)
-		closeTo(t, "log probability", got, want, 1e-12)
+		golden.Close(t, "log probability", got, want, 1e-12)
 		f.LeafLogsTo(got, leaves)
-		closeTo(t, "log probability by leaves", got, want, 1e-12)
+		golden.Close(t, "log probability by leaves", got, want, 1e-12)
 	}
 }
 
@@ -124,9 +126,9 @@ func TestForestSplit(t *testing.T) {
 			g.Split(tree, uint8(rng.IntN(int(used))), rng.IntN(2), float32(rng.NormFloat64()))
 		}
 		g.LogsTo(after, raw)
-		closeTo(t, "answer after a split", after, before, 0)
+		golden.Close(t, "answer after a split", after, before, 0)
 		f.LogsTo(after, raw)
-		closeTo(t, "answer of the original", after, before, 0)
+		golden.Close(t, "answer of the original", after, before, 0)
 	}
 }
 
@@ -205,7 +207,7 @@ func TestStackForest(t *testing.T) {
 		out       BlendOutput
 		exponents []float64
 	}{"ordered": {ws.Ordered(), s.Ordered.Exponents}, "plain": {ws.Plain(p), s.Plain.Exponents}} {
-		closeTo(t, name+": logarithms of the forest", c.out.Experts[9:12], logs, 1e-12)
+		golden.Close(t, name+": logarithms of the forest", c.out.Experts[9:12], logs, 1e-12)
 		want := make([]float64, 3)
 		for j, exponent := range c.exponents {
 			for k := range want {
@@ -213,7 +215,7 @@ func TestStackForest(t *testing.T) {
 			}
 		}
 		softmax(want)
-		closeTo(t, name+": answer", c.out.Answer, want, 1e-12)
+		golden.Close(t, name+": answer", c.out.Answer, want, 1e-12)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"edge/test/golden"
 )
 
 // The answer with members' forests against the products of probabilities that define it, with
@@ -80,7 +82,7 @@ func TestMemberForests(t *testing.T) {
 		for k := range want {
 			want[k] = math.Log(max(want[k], floorExpert))
 		}
-		closeTo(t, "answer", logs, want, 1e-9)
+		golden.Close(t, "answer", logs, want, 1e-9)
 	}
 }
 
@@ -112,12 +114,12 @@ func TestForestAnswers(t *testing.T) {
 	with := func(share float64) *MemberForests {
 		return &MemberForests{Own: 1, Share: share, All: []MemberForest{{Forest: other, Weight: 2, Index: []int{0, 1, 2}}}}
 	}
-	closeTo(t, "answer without a share", answer(with(0)), alone, 1e-12)
+	golden.Close(t, "answer without a share", answer(with(0)), alone, 1e-12)
 	all := answer(with(1))
 	answer(with(0.4))
 	gotAll, gotOwn := ws.ForestAnswers(p)
-	closeTo(t, "answer with the members alone", gotAll, all, 1e-9)
-	closeTo(t, "answer with the own forest alone", gotOwn, alone, 1e-9)
+	golden.Close(t, "answer with the members alone", gotAll, all, 1e-9)
+	golden.Close(t, "answer with the own forest alone", gotOwn, alone, 1e-9)
 	if n := testing.AllocsPerRun(50, func() {
 		ws.blends.forests = s.Members.mix(ws.blends.experts[9:12], nil, nil, ws.raw[2:], ws.blends.forests)
 	}); n > 0 {

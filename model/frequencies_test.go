@@ -3,6 +3,8 @@ package model
 import (
 	"slices"
 	"testing"
+
+	"edge/test/golden"
 )
 
 // The answer is mixed with the class frequencies by their weight, and both parts are
@@ -21,21 +23,21 @@ func TestMixFrequencies(t *testing.T) {
 
 	want := []float64{9. / 28, 10. / 28, 9. / 28}
 	answer, pi := ws.Informed()
-	closeTo(t, "answer of features and order", answer, before, 0)
-	closeTo(t, "frequencies", pi, want, 1e-15)
+	golden.Close(t, "answer of features and order", answer, before, 0)
+	golden.Close(t, "frequencies", pi, want, 1e-15)
 	var sum float64
 	for k, v := range dst {
 		want[k] = 0.7*before[k] + 0.3*want[k]
 		sum += v
 	}
-	closeTo(t, "mixture", dst, want, 1e-15)
-	closeTo(t, "sum", []float64{sum}, []float64{1}, 1e-14)
+	golden.Close(t, "mixture", dst, want, 1e-15)
+	golden.Close(t, "sum", []float64{sum}, []float64{1}, 1e-14)
 
 	var again Workspace
 	if !p.Recall(ws.AppendParts(nil), &again) {
 		t.Fatal("the parts are refused")
 	}
 	answer, pi = again.Informed()
-	closeTo(t, "recalled answer", answer, before, 1e-6) // parts are 32-bit numbers
-	closeTo(t, "recalled frequencies", pi, []float64{9. / 28, 10. / 28, 9. / 28}, 1e-7)
+	golden.Close(t, "recalled answer", answer, before, 1e-6) // parts are 32-bit numbers
+	golden.Close(t, "recalled frequencies", pi, []float64{9. / 28, 10. / 28, 9. / 28}, 1e-7)
 }

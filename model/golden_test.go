@@ -1,30 +1,12 @@
 package model
 
 import (
-	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"edge/model/dense"
+	"edge/test/golden"
 )
-
-// reference reads a file of golden vectors, which were computed with 40 to 60 digits
-// and are kept in shared/reference beside the repository.
-func reference(t *testing.T, name string, into any) {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "shared", "reference", name))
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("golden vectors are missing: %v", err)
-		}
-		t.Skipf("needs the golden vectors in ../shared/reference: %v", err)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // within compares by relative error, absolute below floor.
 func within(t *testing.T, what string, got, want, rel, floor float64) {
@@ -32,34 +14,6 @@ func within(t *testing.T, what string, got, want, rel, floor float64) {
 	if diff := math.Abs(got - want); !(diff <= rel*math.Abs(want) || diff <= floor) {
 		t.Errorf("%s = %v, want %v (relative error %.2g)", what, got, want, diff/math.Abs(want))
 	}
-}
-
-// close compares arrays: max |difference| over max |expected|.
-func closeTo(t *testing.T, what string, got, want []float64, rel float64) {
-	t.Helper()
-	if len(got) != len(want) {
-		t.Errorf("%s has %d values, want %d", what, len(got), len(want))
-		return
-	}
-	var diff, top float64
-	for i := range want {
-		d := math.Abs(got[i] - want[i])
-		if !(d <= diff) { // NaN counts as the largest
-			diff = d
-		}
-		top = max(top, math.Abs(want[i]))
-	}
-	if !(diff <= rel*top) {
-		t.Errorf("%s: error %.3g of the largest value, want at most %.3g\n got %v\nwant %v", what, diff/top, rel, got, want)
-	}
-}
-
-func flat(rows [][]float64) []float64 {
-	var out []float64
-	for _, r := range rows {
-		out = append(out, r...)
-	}
-	return out
 }
 
 func TestProbitGolden(t *testing.T) {
@@ -70,7 +24,7 @@ func TestProbitGolden(t *testing.T) {
 			Beta, T float64
 		}
 	}
-	reference(t, "tail.json", &ref)
+	golden.Reference(t, "tail.json", &ref)
 	for _, r := range ref.Rows {
 		var logPhi, beta, tt [1]float64
 		dense.LogPhi(logPhi[:], []float64{r.Alpha})
@@ -100,11 +54,11 @@ func TestBasisGolden(t *testing.T) {
 			Q              []float64
 		}
 	}
-	reference(t, "kernel.json", &ref)
+	golden.Reference(t, "kernel.json", &ref)
 	for i, c := range ref.Cases {
 		m, d, n := len(c.Z), len(c.LogEll), len(c.X)
 		p := NewParams(m, d)
-		copy(p.Z(), flat(c.Z))
+		copy(p.Z(), golden.Flat(c.Z))
 		copy(p.LogEll(), c.LogEll)
 		*p.LogAmp(), *p.LogNoise() = c.LogAmp, c.LogNoise
 		b := NewBasis(m, d)
@@ -121,12 +75,12 @@ func TestBasisGolden(t *testing.T) {
 			clear(l[j*m+j+1 : (j+1)*m])
 		}
 		kx, w, q := make([]float64, n*m), make([]float64, n*m), make([]float64, n)
-		b.FeaturesTo(kx, w, q, n, flat(c.X), make([]float64, n*d), make([]float64, n))
-		closeTo(t, "K", k, flat(c.K), tol)
-		closeTo(t, "L", l, flat(c.L), tol)
-		closeTo(t, "c(x,Z)", kx, flat(c.Kx), tol)
-		closeTo(t, "w", w, flat(c.W), tol)
-		closeTo(t, "q", q, c.Q, tol)
+		b.FeaturesTo(kx, w, q, n, golden.Flat(c.X), make([]float64, n*d), make([]float64, n))
+		golden.Close(t, "K", k, golden.Flat(c.K), tol)
+		golden.Close(t, "L", l, golden.Flat(c.L), tol)
+		golden.Close(t, "c(x,Z)", kx, golden.Flat(c.Kx), tol)
+		golden.Close(t, "w", w, golden.Flat(c.W), tol)
+		golden.Close(t, "q", q, c.Q, tol)
 	}
 	if len(ref.Cases) == 0 {
 		t.Error("no cases")
@@ -141,7 +95,7 @@ func TestGridGolden(t *testing.T) {
 			P16          []float64 `json:"p_grid16"`
 		}
 	}
-	reference(t, "predict.json", &ref)
+	golden.Reference(t, "predict.json", &ref)
 	var g Grid
 	for i, r := range ref.Rows {
 		c := len(r.Mean)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"edge/test/golden"
 )
 
 // transitions is the matrix R of m, one number after the other from its definition.
@@ -90,7 +92,7 @@ func TestOrderExpects(t *testing.T) {
 			if !b.expect(&o, ahead) {
 				t.Fatalf("%d ahead: nothing is expected", ahead)
 			}
-			closeTo(t, "expected", b.paths[:c], want, 1e-13)
+			golden.Close(t, "expected", b.paths[:c], want, 1e-13)
 			r, stays := transitions(&o.Steps[0], pi), 1.0
 			for range ahead {
 				stays *= max((r[o.Last*c+o.Last]-pi[o.Last])/(1-pi[o.Last]), 0)
@@ -99,7 +101,7 @@ func TestOrderExpects(t *testing.T) {
 				want[k] = (1 - stays) * v
 			}
 			want[o.Last] += stays
-			closeTo(t, "dwelt", b.paths[c:], want, 1e-12)
+			golden.Close(t, "dwelt", b.paths[c:], want, 1e-12)
 			for _, path := range [][]float64{b.paths[:c], b.paths[c:]} {
 				var sum float64
 				for _, v := range path {
@@ -145,7 +147,7 @@ func TestOrderOfCycle(t *testing.T) {
 		want := make([]float64, 3)
 		want[ahead%3] = 1
 		b.expect(&o, ahead)
-		closeTo(t, "expected", b.paths[:3], want, 1e-6)
+		golden.Close(t, "expected", b.paths[:3], want, 1e-6)
 	}
 	for _, ahead := range []int{-1, 0, FarAhead + 1} {
 		if b.expect(&o, ahead) {

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"edge/test/golden"
 )
 
 // The answer without a fleet is that of a posterior which never had one, with and without
@@ -49,7 +51,7 @@ func TestOwn(t *testing.T) {
 			p.Pool.Stack.Plain = Blend{[]float64{0.4, 0.2, 0.5, 0.1, 0.3}, 0.6}
 			got := predict(p, joined, ahead)
 			with, own, _ := joined.Own()
-			closeTo(t, "own answer", own, want, 1e-9)
+			golden.Close(t, "own answer", own, want, 1e-9)
 			for k, v := range got {
 				if mixed := 0.8*with[k] + 0.2*own[k]; v != mixed && !(v-mixed < 1e-15 && mixed-v < 1e-15) {
 					t.Errorf("answer %v, want %v", v, mixed)
@@ -61,8 +63,8 @@ func TestOwn(t *testing.T) {
 				t.Fatal("the parts are not recalled")
 			}
 			recalled, ownAgain, _ := again.Own()
-			closeTo(t, "recalled answer", recalled, with, 1e-6)
-			closeTo(t, "recalled own answer", ownAgain, own, 1e-6)
+			golden.Close(t, "recalled answer", recalled, with, 1e-6)
+			golden.Close(t, "recalled own answer", ownAgain, own, 1e-6)
 			dst := make([]float64, 3)
 			if n := testing.AllocsPerRun(20, func() { p.mixOwn(dst, joined) }); n > 0 {
 				t.Errorf("%v allocations", n)

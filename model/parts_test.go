@@ -3,6 +3,8 @@ package model
 import (
 	"slices"
 	"testing"
+
+	"edge/test/golden"
 )
 
 // Parts bring another workspace into the state after their prediction, by the weights
@@ -27,12 +29,12 @@ func TestRecall(t *testing.T) {
 		if !p.Recall(parts, &again) || again.Novelty() != 0.25 {
 			t.Fatalf("%d ahead: not recalled, or novelty %v", ahead, again.Novelty())
 		}
-		closeTo(t, "members", again.PerMember(), ws.PerMember(), 1e-6)
-		closeTo(t, "experts", again.Experts(), ws.Experts(), 1e-6)
-		closeTo(t, "paths", again.PerPath(), ws.PerPath(), 1e-6)
+		golden.Close(t, "members", again.PerMember(), ws.PerMember(), 1e-6)
+		golden.Close(t, "experts", again.Experts(), ws.Experts(), 1e-6)
+		golden.Close(t, "paths", again.PerPath(), ws.PerPath(), 1e-6)
 		for _, out := range [][2]BlendOutput{{again.Ordered(), ws.Ordered()}, {again.Plain(p), ws.Plain(p)}} {
-			closeTo(t, "answer", out[0].Answer, out[1].Answer, 1e-6)
-			closeTo(t, "members' answer", out[0].Members, out[1].Members, 1e-6)
+			golden.Close(t, "answer", out[0].Answer, out[1].Answer, 1e-6)
+			golden.Close(t, "members' answer", out[0].Members, out[1].Members, 1e-6)
 		}
 		bad := slices.Clone(parts)
 		bad[7] /= bad[7] - bad[7] // infinite

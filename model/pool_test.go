@@ -3,6 +3,8 @@ package model
 import (
 	"math"
 	"testing"
+
+	"edge/test/golden"
 )
 
 // chained is a posterior with three classes, no features and a chain of labels.
@@ -31,7 +33,7 @@ func TestPoolNeutral(t *testing.T) {
 	for ahead := range 3 {
 		dst := []float64{0.2, 0.7, 0.1}
 		poolAlone(p, dst, ahead)
-		closeTo(t, "pool", dst, []float64{0.2, 0.7, 0.1}, 1e-14)
+		golden.Close(t, "pool", dst, []float64{0.2, 0.7, 0.1}, 1e-14)
 	}
 }
 
@@ -63,7 +65,7 @@ func TestPoolMembers(t *testing.T) {
 	}
 	got := append([]float64(nil), prob...)
 	poolAlone(p, got, 1)
-	closeTo(t, "pool", got, want, 1e-12)
+	golden.Close(t, "pool", got, want, 1e-12)
 }
 
 // poolAlone is pool with a forecast of its own.

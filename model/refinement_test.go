@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"edge/test/golden"
 )
 
 // guestCase is a guest of four classes with random forests of the classes that indices name.
@@ -68,7 +70,7 @@ func TestGuestWithForests(t *testing.T) {
 				want[k] /= sum
 			}
 			p.withForests(g, 1, 1, nil, ws)
-			closeTo(t, name, g, want, 1e-9)
+			golden.Close(t, name, g, want, 1e-9)
 		}
 		g := []float64{0.1, 0.2, 0.3, 0.4}
 		if n := testing.AllocsPerRun(20, func() { p.withForests(g, 1, 0.3, nil, ws) }); n > 0 {
@@ -95,13 +97,13 @@ func TestGuestProduct(t *testing.T) {
 	}
 	got := slices.Clone(g)
 	p.withForests(got, 0, 1, nil, ws)
-	closeTo(t, "product", got, want, 1e-12)
+	golden.Close(t, "product", got, want, 1e-12)
 	for k := range want {
 		want[k] = 0.3*want[k] + 0.7*g[k]
 	}
 	got = slices.Clone(g)
 	p.withForests(got, 0, 0.3, nil, ws)
-	closeTo(t, "mixture with the sites alone", got, want, 1e-12)
+	golden.Close(t, "mixture with the sites alone", got, want, 1e-12)
 	for _, members := range []*MemberForests{nil, {}} {
 		got, p.Pool.Stack.Members = slices.Clone(g), members
 		if p.withForests(got, 0, 1, nil, ws); !slices.Equal(got, g) {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"edge/test/golden"
 )
 
 // stacked is a prediction of three classes by two horizons, of which the second
@@ -43,8 +45,8 @@ func TestStack(t *testing.T) {
 		experts = append(experts, linear)
 		plain := blended(experts, p.Pool.Stack.Plain.Exponents)
 		out := ws.Plain(p)
-		closeTo(t, "plain answer", out.Answer, plain, 1e-12)
-		closeTo(t, "members without an order", out.Members, alone, 1e-14)
+		golden.Close(t, "plain answer", out.Answer, plain, 1e-12)
+		golden.Close(t, "members without an order", out.Members, alone, 1e-14)
 		if len(out.Experts) != 3*3 {
 			t.Errorf("%d logarithms, want 9", len(out.Experts))
 		}
@@ -52,7 +54,7 @@ func TestStack(t *testing.T) {
 			for k := range plain {
 				plain[k] = 0.25*members[k] + 0.75*plain[k]
 			}
-			closeTo(t, "mixture without an order", dst, plain, 1e-12)
+			golden.Close(t, "mixture without an order", dst, plain, 1e-12)
 			if ws.Ordered().Answer != nil {
 				t.Errorf("without an order: %v, want no answer", ws.Ordered())
 			}
@@ -79,15 +81,15 @@ func TestStack(t *testing.T) {
 		}
 		want := blended(experts, p.Pool.Stack.Ordered.Exponents)
 		out = ws.Ordered()
-		closeTo(t, "answer", out.Answer, want, 1e-12)
-		closeTo(t, "members", out.Members, members, 0)
+		golden.Close(t, "answer", out.Answer, want, 1e-12)
+		golden.Close(t, "members", out.Members, members, 0)
 		if len(out.Experts) != 7*3 {
 			t.Errorf("%d logarithms, want 21", len(out.Experts))
 		}
 		for k := range want {
 			want[k] = 0.75*members[k] + 0.25*want[k]
 		}
-		closeTo(t, "mixture", dst, want, 1e-12)
+		golden.Close(t, "mixture", dst, want, 1e-12)
 	}
 }
 
@@ -129,7 +131,7 @@ func TestStackWithoutRegression(t *testing.T) {
 		answers[i] = dst
 		p.Pool.Stack.Ordered.Exponents[2] = 5
 	}
-	closeTo(t, "answer", answers[1], answers[0], 0)
+	golden.Close(t, "answer", answers[1], answers[0], 0)
 }
 
 // Logarithms of probabilities against their formula, for logits that overflow
@@ -151,6 +153,6 @@ func TestRegression(t *testing.T) {
 		for k, a := range tc.logits {
 			tc.logits[k] = a - top - math.Log(sum)
 		}
-		closeTo(t, name, got, tc.logits, 1e-12)
+		golden.Close(t, name, got, tc.logits, 1e-12)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"edge/test/golden"
 )
 
 // unseenCase is a workspace after a prediction with a fleet: four classes of which the
@@ -62,7 +64,7 @@ func TestRefine(t *testing.T) {
 	}
 	got := slices.Clone(g)
 	p.refine(got, ws)
-	closeTo(t, "refined answer", got, want, 1e-9)
+	golden.Close(t, "refined answer", got, want, 1e-9)
 	if n := testing.AllocsPerRun(20, func() { p.refine(got, ws) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -87,7 +89,7 @@ func TestMixFew(t *testing.T) {
 	dst := []float64{0.9, 0.05, 0.03, 0.02}
 	p.mixFew(dst, ws)
 	u := g[2] + g[3]
-	closeTo(t, "answer", dst, []float64{(1 - u) * 0.9 / 0.95, (1 - u) * 0.05 / 0.95, g[2], g[3]}, 1e-12)
+	golden.Close(t, "answer", dst, []float64{(1 - u) * 0.9 / 0.95, (1 - u) * 0.05 / 0.95, g[2], g[3]}, 1e-12)
 	before := slices.Clone(dst)
 	p.Fleet.Few = make([]bool, 4)
 	if p.mixFew(dst, ws); !slices.Equal(dst, before) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/diff/fd"
+
+	"edge/test/golden"
 )
 
 func TestWinGolden(t *testing.T) {
@@ -21,7 +23,7 @@ func TestWinGolden(t *testing.T) {
 			Forty []float64 `json:"error_40_nodes"`
 		}
 	}
-	reference(t, "comparators/win.json", &ref)
+	golden.Reference(t, "comparators/win.json", &ref)
 	for i, r := range ref.Rows {
 		t.Run(fmt.Sprintf("row %d, C = %d", i, len(r.A)), func(t *testing.T) {
 			g, dt := make([]float64, len(r.A)), make([]float64, len(r.A))
@@ -47,8 +49,8 @@ func TestWinDerivativesAreDifferences(t *testing.T) {
 		g, dt := make([]float64, len(a)), make([]float64, len(a))
 		w.LogProb(a, v, y, g, dt)
 		central := &fd.Settings{Formula: fd.Central}
-		closeTo(t, "g", g, fd.Gradient(nil, func(a []float64) float64 { return w.LogProb(a, v, y, nil, nil) }, a, central), 1e-8)
-		closeTo(t, "T", dt, fd.Gradient(nil, func(v []float64) float64 { return w.LogProb(a, v, y, nil, nil) }, v, central), 1e-8)
+		golden.Close(t, "g", g, fd.Gradient(nil, func(a []float64) float64 { return w.LogProb(a, v, y, nil, nil) }, a, central), 1e-8)
+		golden.Close(t, "T", dt, fd.Gradient(nil, func(v []float64) float64 { return w.LogProb(a, v, y, nil, nil) }, v, central), 1e-8)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"edge/model"
+	"edge/test/golden"
 )
 
 // A batch prediction of inputs is the prediction of each of them.
@@ -53,16 +54,16 @@ func loadedAlike(t *testing.T, l *Learner, rng *rand.Rand) (clipped int) {
 			if want, other, err = p.PredictNextTo(want, x[i*3:(i+1)*3], i%3, alone); err != nil {
 				t.Fatal(err)
 			}
-			closeTo(t, "probabilities", got, want, 1e-12)
-			closeTo(t, "novelty", []float64{one}, []float64{other}, 1e-12)
+			golden.Close(t, "probabilities", got, want, 1e-12)
+			golden.Close(t, "novelty", []float64{one}, []float64{other}, 1e-12)
 			if together.Clipped() != alone.Clipped() {
 				t.Errorf("%d features clipped, want %d", together.Clipped(), alone.Clipped())
 			}
 			clipped += alone.Clipped()
 			if p.Built() {
-				closeTo(t, "answers of the horizons", together.PerHorizon(), alone.PerHorizon(), 1e-12)
-				closeTo(t, "answers of the members", together.PerMember(), alone.PerMember(), 1e-12)
-				closeTo(t, "BALD", []float64{together.BALD(p)}, []float64{alone.BALD(p)}, 1e-10)
+				golden.Close(t, "answers of the horizons", together.PerHorizon(), alone.PerHorizon(), 1e-12)
+				golden.Close(t, "answers of the members", together.PerMember(), alone.PerMember(), 1e-12)
+				golden.Close(t, "BALD", []float64{together.BALD(p)}, []float64{alone.BALD(p)}, 1e-10)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"edge/model"
+	"edge/test/golden"
 )
 
 // cells labels points of a plane by the cell of a checkerboard.
@@ -230,6 +231,6 @@ func TestForestBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, _ := p.AnswerTo(nil, i, 0, all)
-		closeTo(t, "probability", got, want, 1e-12)
+		golden.Close(t, "probability", got, want, 1e-12)
 	}
 }

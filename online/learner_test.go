@@ -371,23 +371,3 @@ func TestConfigValidate(t *testing.T) {
 		}
 	}
 }
-
-// closeTo compares arrays: max |difference| over max |expected|.
-func closeTo(t *testing.T, what string, got, want []float64, rel float64) {
-	t.Helper()
-	if len(got) != len(want) {
-		t.Errorf("%s has %d values, want %d", what, len(got), len(want))
-		return
-	}
-	var diff, top float64
-	for i := range want {
-		d := math.Abs(got[i] - want[i])
-		if !(d <= diff) { // NaN counts as the largest
-			diff = d
-		}
-		top = max(top, math.Abs(want[i]))
-	}
-	if !(diff <= max(rel*top, 1e-150)) {
-		t.Errorf("%s: error %.3g of the largest value, want at most %.3g\n got %v\nwant %v", what, diff/top, rel, got, want)
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"edge/model"
+	"edge/test/golden"
 )
 
 // walk draws labels that usually follow a rule of their own, and features that
@@ -224,11 +225,11 @@ func TestRegressionClasses(t *testing.T) {
 	if out := l.Add(&Event{Kind: ClassAdd, Label: "d"}); out.Refused != nil {
 		t.Fatal(out.Refused)
 	}
-	closeTo(t, "weights with a fourth class", l.view.Pool.Stack.Linear.W, append(slices.Clone(before), 0, 0, 0), 0)
+	golden.Close(t, "weights with a fourth class", l.view.Pool.Stack.Linear.W, append(slices.Clone(before), 0, 0, 0), 0)
 	if out := l.Add(&Event{Kind: ClassRemove, Label: "b"}); out.Refused != nil {
 		t.Fatal(out.Refused)
 	}
-	closeTo(t, "weights without the second", l.view.Pool.Stack.Linear.W, append(slices.Concat(before[:3], before[6:]), 0, 0, 0), 0)
+	golden.Close(t, "weights without the second", l.view.Pool.Stack.Linear.W, append(slices.Concat(before[:3], before[6:]), 0, 0, 0), 0)
 	cornerBlobs(l, 50) // b is new again
 	checkSound(t, l)
 }

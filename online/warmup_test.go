@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"edge/model"
+	"edge/test/golden"
 )
 
 // built returns a learner at the end of a warm-up of n samples, of which the
@@ -118,8 +119,8 @@ func TestLaterPassesKeepTheInducingInputs(t *testing.T) {
 		return inputs
 	}
 	one := z(1)
-	closeTo(t, "inducing inputs after two passes", z(2), one, 1e-12)
-	closeTo(t, "inducing inputs after five passes", z(5), one, 1e-12)
+	golden.Close(t, "inducing inputs after two passes", z(2), one, 1e-12)
+	golden.Close(t, "inducing inputs after five passes", z(5), one, 1e-12)
 }
 
 // A long build calls progress, also after the learner was reset.

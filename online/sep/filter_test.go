@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"edge/model"
+	"edge/test/golden"
 )
 
 // singles is a bank that learns one sample at a time and has a few filtered ones.
@@ -40,7 +41,7 @@ func TestFilterIsRefresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	for h, want := range bank(b) {
-		closeTo(t, "mean", got[h].Mean, want.Mean, 1e-10)
+		golden.Close(t, "mean", got[h].Mean, want.Mean, 1e-10)
 		var u, v []float64
 		for k := range want.Classes() {
 			for i := range want.M {
@@ -48,7 +49,7 @@ func TestFilterIsRefresh(t *testing.T) {
 				u, v = append(u, got[h].U[at:at+i+1]...), append(v, want.U[at:at+i+1]...)
 			}
 		}
-		closeTo(t, "inverse factor", u, v, 1e-10)
+		golden.Close(t, "inverse factor", u, v, 1e-10)
 	}
 }
 

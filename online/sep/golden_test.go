@@ -9,51 +9,8 @@ import (
 	"testing"
 
 	"edge/model"
+	"edge/test/golden"
 )
-
-// reference reads a file of golden vectors, which were computed with 40 to 60 digits
-// and are kept in shared/reference beside the repository.
-func reference(t *testing.T, name string, into any) {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "reference", name))
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("golden vectors are missing: %v", err)
-		}
-		t.Skipf("needs the golden vectors in ../shared/reference: %v", err)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// closeTo compares arrays: max |difference| over max |expected|.
-func closeTo(t *testing.T, what string, got, want []float64, rel float64) {
-	t.Helper()
-	if len(got) != len(want) {
-		t.Errorf("%s has %d values, want %d", what, len(got), len(want))
-		return
-	}
-	var diff, top float64
-	for i := range want {
-		d := math.Abs(got[i] - want[i])
-		if !(d <= diff) { // NaN counts as the largest
-			diff = d
-		}
-		top = max(top, math.Abs(want[i]))
-	}
-	if !(diff <= max(rel*top, 1e-150)) {
-		t.Errorf("%s: error %.3g of the largest value, want at most %.3g\n got %v\nwant %v", what, diff/top, rel, got, want)
-	}
-}
-
-func flat(rows [][]float64) []float64 {
-	var out []float64
-	for _, r := range rows {
-		out = append(out, r...)
-	}
-	return out
-}
 
 func TestCavityGolden(t *testing.T) {
 	var ref struct {
@@ -63,11 +20,11 @@ func TestCavityGolden(t *testing.T) {
 			MeanCav         float64 `json:"mean_cav"`
 		}
 	}
-	reference(t, "cavity.json", &ref)
+	golden.Reference(t, "cavity.json", &ref)
 	for _, r := range ref.Rows {
 		a, v, _ := Cavity(r.Mean, r.V, r.S1, r.S2)
-		closeTo(t, "cavity", []float64{a}, []float64{r.MeanCav}, 1e-12)
-		closeTo(t, "cavity variance", []float64{v}, []float64{r.VCav}, 1e-12)
+		golden.Close(t, "cavity", []float64{a}, []float64{r.MeanCav}, 1e-12)
+		golden.Close(t, "cavity variance", []float64{v}, []float64{r.VCav}, 1e-12)
 	}
 	if len(ref.Rows) == 0 {
 		t.Error("no rows")
@@ -86,7 +43,7 @@ func TestSiteGolden(t *testing.T) {
 			C1, C2     []float64
 		}
 	}
-	reference(t, "merged_site.json", &ref)
+	golden.Reference(t, "merged_site.json", &ref)
 	for i, r := range ref.Rows {
 		c := len(r.Mean)
 		var s Site
@@ -103,13 +60,13 @@ func TestSiteGolden(t *testing.T) {
 			logZ = math.Log((1-r.Eps)*math.Exp(s.LogZ()) + r.Eps/float64(c))
 		}
 		t.Logf("row %d: C=%d eps=%g", i, c, r.Eps)
-		closeTo(t, "log Z", []float64{logZ}, []float64{r.LogZ}, 1e-8)
-		closeTo(t, "r", []float64{s.R}, []float64{r.R}, 1e-8)
-		closeTo(t, "∂log Z/∂a", s.G, r.G, 1e-8)
-		closeTo(t, "−∂²log Z/∂a²", s.H, r.H, 1e-8)
-		closeTo(t, "∂log Z/∂t", s.D, r.Gb, 1e-8)
-		closeTo(t, "C1", s.S1, r.C1, 1e-8)
-		closeTo(t, "C2", s.S2, r.C2, 1e-8)
+		golden.Close(t, "log Z", []float64{logZ}, []float64{r.LogZ}, 1e-8)
+		golden.Close(t, "r", []float64{s.R}, []float64{r.R}, 1e-8)
+		golden.Close(t, "∂log Z/∂a", s.G, r.G, 1e-8)
+		golden.Close(t, "−∂²log Z/∂a²", s.H, r.H, 1e-8)
+		golden.Close(t, "∂log Z/∂t", s.D, r.Gb, 1e-8)
+		golden.Close(t, "C1", s.S1, r.C1, 1e-8)
+		golden.Close(t, "C2", s.S2, r.C2, 1e-8)
 	}
 	if len(ref.Rows) == 0 {
 		t.Error("no rows")
@@ -183,7 +140,7 @@ func loadStep(t *testing.T, ref *stepReference) (b *Bank, n int) {
 	}, &model.Posterior{Weights: []float64{1}})
 	b.live, b.reach = ref.Live, math.Inf(1)
 	b.allocate()
-	copy(b.params.Z(), flat(in.Z))
+	copy(b.params.Z(), golden.Flat(in.Z))
 	copy(b.params.LogEll(), in.LogEll)
 	*b.params.LogAmp(), *b.params.LogNoise(), *b.params.LogitEps() = in.LogAmp, in.LogNoise, model.Logit(in.Eps)
 	if _, err := b.bases[0].Set(&b.params); err != nil {
@@ -194,18 +151,18 @@ func loadStep(t *testing.T, ref *stepReference) (b *Bank, n int) {
 	}
 	z := &b.sites[0]
 	for k := range in.C {
-		b.SetAbsorbed(0, k, flat(in.A[k]), in.B[k])
+		b.SetAbsorbed(0, k, golden.Flat(in.A[k]), in.B[k])
 		for i := range in.S1 {
 			z.s1[k*b.capacity+i], z.s2[k*b.capacity+i] = in.S1[i][k], in.S2[i][k]
 		}
 	}
 	ones := slices.Repeat([]float64{1}, max(len(in.WinY), len(in.Y)))
-	b.winX, b.winY, b.winW = append(b.winX, flat(in.WinX)...), append(b.winY, in.WinY...), append(b.winW, ones[:len(in.WinY)]...)
+	b.winX, b.winY, b.winW = append(b.winX, golden.Flat(in.WinX)...), append(b.winY, in.WinY...), append(b.winW, ones[:len(in.WinY)]...)
 	b.sharePairs() // the reference has merged sites and shares them out likewise
 	if err := b.Refresh(); err != nil {
 		t.Fatal(err)
 	}
-	copy(b.work.batch.x, flat(in.X))
+	copy(b.work.batch.x, golden.Flat(in.X))
 	copy(b.work.batch.latents, in.Y)
 	copy(b.work.batch.weights, ones)
 	return b, len(in.Y)
@@ -224,9 +181,9 @@ func comparePosterior(t *testing.T, what string, b *Bank, v [][][]float64, mean 
 				}
 			}
 		}
-		closeTo(t, what+" V", got, flat(v[k]), 1e-9)
+		golden.Close(t, what+" V", got, golden.Flat(v[k]), 1e-9)
 	}
-	closeTo(t, what+" m", g.Mean, flat(mean), 1e-9)
+	golden.Close(t, what+" m", g.Mean, golden.Flat(mean), 1e-9)
 }
 
 func compareAbsorbed(t *testing.T, what string, b *Bank, a [][][]float64, absorbed [][]float64) {
@@ -235,9 +192,9 @@ func compareAbsorbed(t *testing.T, what string, b *Bank, a [][][]float64, absorb
 		got := make([]float64, b.cfg.Inducing*b.cfg.Inducing)
 		b.precision(0, k).load(got)
 		mirror(got, got, b.cfg.Inducing)
-		closeTo(t, what+" A", got, flat(a[k]), 1e-9)
+		golden.Close(t, what+" A", got, golden.Flat(a[k]), 1e-9)
 	}
-	closeTo(t, what+" b", b.sites[0].b, flat(absorbed), 1e-9)
+	golden.Close(t, what+" b", b.sites[0].b, golden.Flat(absorbed), 1e-9)
 }
 
 func TestStepGolden(t *testing.T) {
@@ -258,7 +215,7 @@ func TestStepGolden(t *testing.T) {
 			}
 			out := &ref.Output
 			compareAbsorbed(t, "after the sweeps", b, out.A, out.B)
-			closeTo(t, "window", b.winX, flat(out.WinX), 0)
+			golden.Close(t, "window", b.winX, golden.Flat(out.WinX), 0)
 			if !slices.Equal(b.winY, out.WinY) {
 				t.Errorf("window labels %v, want %v", b.winY, out.WinY)
 			}
@@ -274,16 +231,16 @@ func TestStepGolden(t *testing.T) {
 					for i := range s.want {
 						want = append(want, s.want[i][k])
 					}
-					closeTo(t, s.what, s.got[k*b.capacity:][:len(want)], want, 1e-9)
+					golden.Close(t, s.what, s.got[k*b.capacity:][:len(want)], want, 1e-9)
 				}
 			}
-			closeTo(t, "r", b.work.grad.resp[:n], out.R, 1e-9)
-			closeTo(t, "objective", []float64{b.work.grad.objective}, []float64{out.Objective}, 1e-9)
+			golden.Close(t, "r", b.work.grad.resp[:n], out.R, 1e-9)
+			golden.Close(t, "objective", []float64{b.work.grad.objective}, []float64{out.Objective}, 1e-9)
 
 			b.gradient(n)
-			want := append(flat(ref.Gradient.Z), ref.Gradient.LogEll...)
+			want := append(golden.Flat(ref.Gradient.Z), ref.Gradient.LogEll...)
 			want = append(want, ref.Gradient.LogAmp, ref.Gradient.LogNoise, 0)
-			closeTo(t, "gradient", b.work.grad.theta, want, 1e-8)
+			golden.Close(t, "gradient", b.work.grad.theta, want, 1e-8)
 			if err := b.Refresh(); err != nil {
 				t.Fatal(err)
 			}
@@ -295,10 +252,10 @@ func TestStepGolden(t *testing.T) {
 			if err := b.Refresh(); err != nil {
 				t.Fatal(err)
 			}
-			want = append(flat(ref.Hyper.Z), ref.Hyper.LogEll...)
+			want = append(golden.Flat(ref.Hyper.Z), ref.Hyper.LogEll...)
 			want = append(want, ref.Hyper.LogAmp, ref.Hyper.LogNoise)
-			closeTo(t, "parameters", b.params.Theta[:len(want)], want, 1e-9)
-			closeTo(t, "T", b.work.project.t, flat(ref.Hyper.T), 1e-9)
+			golden.Close(t, "parameters", b.params.Theta[:len(want)], want, 1e-9)
+			golden.Close(t, "T", b.work.project.t, golden.Flat(ref.Hyper.T), 1e-9)
 			compareAbsorbed(t, "re-based", b, ref.Hyper.A, ref.Hyper.B)
 			comparePosterior(t, "re-based", b, ref.Hyper.V, ref.Hyper.Mean)
 		})

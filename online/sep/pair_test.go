@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"edge/model"
+	"edge/test/golden"
 )
 
 // With two classes there is one pair, and its sites are those of the merged code.
@@ -31,8 +32,8 @@ func TestOnePairIsTheMergedSite(t *testing.T) {
 		}
 		pair.Update(y, i%4 < 2, eps, py)
 		merged.Update(y, eps, py)
-		closeTo(t, "s1", pair.S1, merged.S1, 1e-11)
-		closeTo(t, "s2", pair.S2, merged.S2, 1e-11)
+		golden.Close(t, "s1", pair.S1, merged.S1, 1e-11)
+		golden.Close(t, "s2", pair.S2, merged.S2, 1e-11)
 		if math.Abs(pair.R-merged.R) > 1e-11 || math.Abs(pair.LogZ()-merged.LogZ()) > 1e-11*math.Abs(merged.LogZ()) {
 			t.Fatalf("r %v and log Z %v, want %v and %v", pair.R, pair.LogZ(), merged.R, merged.LogZ())
 		}
@@ -61,13 +62,13 @@ func TestFirstPairsAreTheMergedSite(t *testing.T) {
 		}
 		pair.Update(y, true, 0, 1)
 		merged.Update(y, 0, 1)
-		closeTo(t, "s1", pair.S1, merged.S1, 1e-11)
-		closeTo(t, "s2", pair.S2, merged.S2, 1e-11)
+		golden.Close(t, "s1", pair.S1, merged.S1, 1e-11)
+		golden.Close(t, "s2", pair.S2, merged.S2, 1e-11)
 		var p1, p2 float64
 		for k := range c {
 			p1, p2 = p1+pair.P1[k], p2+pair.P2[k]
 		}
-		closeTo(t, "sums", []float64{p1, p2}, []float64{pair.S1[y], pair.S2[y]}, 1e-11)
+		golden.Close(t, "sums", []float64{p1, p2}, []float64{pair.S1[y], pair.S2[y]}, 1e-11)
 	}
 }
 
@@ -109,7 +110,7 @@ type gradientReference struct {
 
 // group appends parameters or their gradient, those of one kernel.
 func (r *gradientReference) group(g int) []float64 {
-	return append(append(flat(r.Z[g]), r.LogEll[g]...), r.LogAmp[g], r.LogNoise[g])
+	return append(append(golden.Flat(r.Z[g]), r.LogEll[g]...), r.LogAmp[g], r.LogNoise[g])
 }
 
 // loadPairs returns a bank whose window holds the observations of the reference,
@@ -135,7 +136,7 @@ func loadPairs(t *testing.T, ref *pairReference, at int) *Bank {
 	if err := b.setBases(); err != nil {
 		t.Fatal(err)
 	}
-	b.winX, b.winY, b.winW = append(b.winX, flat(ref.X)...), append(b.winY, ref.Y...), append(b.winW, slices.Repeat([]float64{1}, n)...)
+	b.winX, b.winY, b.winW = append(b.winX, golden.Flat(ref.X)...), append(b.winY, ref.Y...), append(b.winW, slices.Repeat([]float64{1}, n)...)
 	if err := b.Refresh(); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func comparePairs(t *testing.T, b *Bank, y []int, want *pairSites, rel float64) 
 				}
 			}
 		}
-		closeTo(t, s.what, got, all, rel)
+		golden.Close(t, s.what, got, all, rel)
 	}
 }
 
@@ -185,7 +186,7 @@ func comparePairs(t *testing.T, b *Bank, y []int, want *pairSites, rel float64) 
 // pair, and follow its gradient on the way.
 func TestPairsReachExpectationPropagation(t *testing.T) {
 	var ref pairReference
-	reference(t, filepath.Join("comparators", "ep_pair.json"), &ref)
+	golden.Reference(t, filepath.Join("comparators", "ep_pair.json"), &ref)
 	for at, r := range ref.Cases {
 		t.Run(r.Kernel, func(t *testing.T) {
 			b := loadPairs(t, &ref, at)
@@ -196,7 +197,7 @@ func TestPairsReachExpectationPropagation(t *testing.T) {
 			compare := func(got []float64, want *gradientReference) {
 				size := len(got) / len(b.bases)
 				for g := range b.bases {
-					closeTo(t, "gradient", got[g*size:(g+1)*size-1], want.group(g), 1e-7)
+					golden.Close(t, "gradient", got[g*size:(g+1)*size-1], want.group(g), 1e-7)
 				}
 			}
 			compare(sweepWindow(t, b), &r.Inner.Gradient)

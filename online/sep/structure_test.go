@@ -8,6 +8,7 @@ import (
 
 	"edge/model"
 	"edge/model/dense"
+	"edge/test/golden"
 
 	"gonum.org/v1/gonum/diff/fd"
 	"gonum.org/v1/gonum/mat"
@@ -41,20 +42,20 @@ func TestFixedPointGolden(t *testing.T) {
 			} `json:"gradient_fixed_cavity"`
 		}
 	}
-	reference(t, "ep_fixed_point.json", &ref)
+	golden.Reference(t, "ep_fixed_point.json", &ref)
 	if len(ref.Cases) == 0 {
 		t.Error("no cases")
 	}
 	for _, r := range ref.Cases {
 		p := model.NewParams(len(r.Z), len(r.LogEll))
-		copy(p.Z(), flat(r.Z))
+		copy(p.Z(), golden.Flat(r.Z))
 		copy(p.LogEll(), r.LogEll)
 		*p.LogAmp(), *p.LogNoise() = r.LogAmp, r.LogNoise
-		e := newOffline(t, p, flat(r.X), r.Y, r.C, r.Eps)
+		e := newOffline(t, p, golden.Flat(r.X), r.Y, r.C, r.Eps)
 		e.converge(t)
-		closeTo(t, "s1", e.s1, flat(r.S1), 1e-7)
-		closeTo(t, "s2", e.s2, flat(r.S2), 1e-7)
-		closeTo(t, "m", e.g.Mean, flat(r.Mean), 1e-7)
+		golden.Close(t, "s1", e.s1, golden.Flat(r.S1), 1e-7)
+		golden.Close(t, "s2", e.s2, golden.Flat(r.S2), 1e-7)
+		golden.Close(t, "m", e.g.Mean, golden.Flat(r.Mean), 1e-7)
 		m := p.M
 		for k := range r.V {
 			v := make([]float64, m*m)
@@ -63,12 +64,12 @@ func TestFixedPointGolden(t *testing.T) {
 				copy(lower[i*m:i*m+i+1], e.g.U[(k*m+i)*m:(k*m+i)*m+i+1])
 			}
 			dense.Gemm(true, false, m, m, m, 1, lower, m, lower, m, 0, v, m)
-			closeTo(t, "V", v, flat(r.V[k]), 1e-7)
+			golden.Close(t, "V", v, golden.Flat(r.V[k]), 1e-7)
 		}
-		want := append(flat(r.Gradient.Z), r.Gradient.LogEll...)
+		want := append(golden.Flat(r.Gradient.Z), r.Gradient.LogEll...)
 		want = append(want, r.Gradient.LogAmp, r.Gradient.LogNoise)
-		closeTo(t, "gradient", e.gradient(t), want, 1e-6)
-		closeTo(t, "log Z_q", []float64{e.logZq(t)}, []float64{r.LogZq}, 1e-9/math.Abs(r.LogZq))
+		golden.Close(t, "gradient", e.gradient(t), want, 1e-6)
+		golden.Close(t, "log Z_q", []float64{e.logZq(t)}, []float64{r.LogZq}, 1e-9/math.Abs(r.LogZq))
 	}
 }
 
@@ -169,7 +170,7 @@ func TestPairSiteGolden(t *testing.T) {
 			C2K   float64 `json:"C2_k"`
 		}
 	}
-	reference(t, "pair_site.json", &ref)
+	golden.Reference(t, "pair_site.json", &ref)
 	if len(ref.Rows) == 0 {
 		t.Error("no rows")
 	}
@@ -186,10 +187,10 @@ func TestPairSiteGolden(t *testing.T) {
 		if 1-s.H[0]*s.V[0] < minTilted || 1-s.H[1]*s.V[1] < minTilted {
 			continue // clipped here, not in the reference
 		}
-		closeTo(t, "C1, y", s.S1[:1], []float64{r.C1Y}, 1e-8)
-		closeTo(t, "C2, y", s.S2[:1], []float64{r.C2Y}, 1e-8)
-		closeTo(t, "C1, k", s.S1[1:], []float64{r.C1K}, 1e-8)
-		closeTo(t, "C2, k", s.S2[1:], []float64{r.C2K}, 1e-8)
+		golden.Close(t, "C1, y", s.S1[:1], []float64{r.C1Y}, 1e-8)
+		golden.Close(t, "C2, y", s.S2[:1], []float64{r.C2Y}, 1e-8)
+		golden.Close(t, "C1, k", s.S1[1:], []float64{r.C1K}, 1e-8)
+		golden.Close(t, "C2, k", s.S2[1:], []float64{r.C2K}, 1e-8)
 	}
 }
 
@@ -249,7 +250,7 @@ func gradientByDifferences(t *testing.T, perClass bool) {
 	want := fd.Gradient(nil, func(theta []float64) float64 { return at.evidence(t, theta) }, theta, &fd.Settings{Formula: fd.Central})
 	size := len(theta) / len(b.bases)
 	for g := range b.bases {
-		closeTo(t, "gradient", b.work.grad.theta[g*size:(g+1)*size-1], want[g*size:(g+1)*size-1], 2e-7)
+		golden.Close(t, "gradient", b.work.grad.theta[g*size:(g+1)*size-1], want[g*size:(g+1)*size-1], 2e-7)
 	}
 
 	at.evidence(t, theta)
@@ -261,7 +262,7 @@ func gradientByDifferences(t *testing.T, perClass bool) {
 		return f
 	}
 	want = fd.Gradient(nil, noise, theta[size-1:size], &fd.Settings{Formula: fd.Central})
-	closeTo(t, "∂/∂logit ε", b.work.grad.theta[size-1:size], want, 1e-7)
+	golden.Close(t, "∂/∂logit ε", b.work.grad.theta[size-1:size], want, 1e-7)
 }
 
 // fixedCavities is the objective of the gradient, computed again for any
@@ -327,9 +328,9 @@ func TestProjectionByFactor(t *testing.T) {
 	p.gram = nil
 	p.Site(0, want, b)
 	for i := range m {
-		closeTo(t, "A", got[i*m:i*m+i+1], want[i*m:i*m+i+1], 1e-10)
+		golden.Close(t, "A", got[i*m:i*m+i+1], want[i*m:i*m+i+1], 1e-10)
 	}
-	closeTo(t, "b", shift, b, 0)
+	golden.Close(t, "b", shift, b, 0)
 	if p = NewProjection(direct, 1, 1, nil); p.gram != nil {
 		t.Errorf("M = %d has a factor", direct)
 	}

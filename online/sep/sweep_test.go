@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"edge/test/golden"
 )
 
 // The last sweep has the marginals and the gradient that a factorisation with the sites
@@ -65,7 +67,7 @@ func TestAddedSitesAreRefresh(t *testing.T) {
 		}
 		want := evidence(0)
 		for i := range want {
-			closeTo(t, "sites and gradient", got[i], want[i], 1e-11)
+			golden.Close(t, "sites and gradient", got[i], want[i], 1e-11)
 		}
 	}
 }

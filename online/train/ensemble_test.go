@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"edge/online"
+	"edge/test/golden"
 )
 
 // An ensemble predicts the mean of trainers that are made one by one.
@@ -42,7 +43,7 @@ func TestEnsembleIsTheMean(t *testing.T) {
 	if err := e.Predict(test, func(_ int, p []float64) { got = append(got, p...) }); err != nil {
 		t.Fatal(err)
 	}
-	closeTo(t, "probabilities", got, want, 1e-12)
+	golden.Close(t, "probabilities", got, want, 1e-12)
 	s, err := e.Score(test)
 	if err != nil || !(s.NLL > 0) || s.N != 20 {
 		t.Errorf("scores %+v, %v", s, err)
@@ -77,7 +78,7 @@ func TestEnsembleOfFolds(t *testing.T) {
 	if err := tr.Predict(subset{set, rows[:10]}, func(_ int, p []float64) { want = append(want, p...) }); err != nil {
 		t.Fatal(err)
 	}
-	closeTo(t, "probabilities of the first fold", held[0][:30], want, 1e-12)
+	golden.Close(t, "probabilities of the first fold", held[0][:30], want, 1e-12)
 	for i, r := range rows {
 		if y[i] != set.y[r] {
 			t.Fatalf("label %d is %d, want %d", i, y[i], set.y[r])
@@ -106,7 +107,7 @@ func TestEnsembleOfFolds(t *testing.T) {
 			want[k] /= sum
 		}
 	}
-	closeTo(t, "combined probabilities", got, want, 1e-10)
+	golden.Close(t, "combined probabilities", got, want, 1e-10)
 }
 
 func TestEnsembleEnds(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"edge/model/dense"
 	"edge/online"
 	"edge/online/sep"
+	"edge/test/golden"
 
 	"gonum.org/v1/gonum/diff/fd"
 )
@@ -102,7 +103,7 @@ func compareGradient(t *testing.T, tr *Trainer, f func([]float64) float64) {
 	want := fd.Gradient(nil, f, theta, &fd.Settings{Formula: fd.Central})
 	size := len(theta) / len(tr.bases)
 	for b := range tr.bases {
-		closeTo(t, "gradient", tr.work.grad.theta[b*size:(b+1)*size-1], want[b*size:(b+1)*size-1], 3e-7)
+		golden.Close(t, "gradient", tr.work.grad.theta[b*size:(b+1)*size-1], want[b*size:(b+1)*size-1], 3e-7)
 	}
 }
 
@@ -252,24 +253,4 @@ func (t *Trainer) normalisers(f float64) (sum float64) {
 		}
 	}
 	return sum
-}
-
-// closeTo compares arrays: max |difference| over max |expected|.
-func closeTo(t *testing.T, what string, got, want []float64, rel float64) {
-	t.Helper()
-	if len(got) != len(want) {
-		t.Errorf("%s has %d values, want %d", what, len(got), len(want))
-		return
-	}
-	var diff, top float64
-	for i := range want {
-		d := math.Abs(got[i] - want[i])
-		if !(d <= diff) { // NaN counts as the largest
-			diff = d
-		}
-		top = max(top, math.Abs(want[i]))
-	}
-	if !(diff <= max(rel*top, 1e-150)) {
-		t.Errorf("%s: error %.3g of the largest value, want at most %.3g\n got %v\nwant %v", what, diff/top, rel, got, want)
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/diff/fd"
+
+	"edge/test/golden"
 )
 
 // randomPool returns probabilities of n samples by two kinds of models, and labels that
@@ -51,14 +53,14 @@ func TestPoolFit(t *testing.T) {
 	p := pool{[2]float64{0.3, 0.8}}
 	_, grad, curv := p.posterior(held, y, probs)
 	central := &fd.Settings{Formula: fd.Central}
-	closeTo(t, "gradient", grad[:], fd.Gradient(nil, at, p.a[:], central), 1e-7)
+	golden.Close(t, "gradient", grad[:], fd.Gradient(nil, at, p.a[:], central), 1e-7)
 	for j := range 2 {
 		want := fd.Gradient(nil, func(a []float64) float64 {
 			q := pool{[2]float64{a[0], a[1]}}
 			_, g, _ := q.posterior(held, y, probs)
 			return -g[j]
 		}, p.a[:], central)
-		closeTo(t, "curvature", curv[j:j+2], want, 1e-7)
+		golden.Close(t, "curvature", curv[j:j+2], want, 1e-7)
 	}
 	p.fit(held, y)
 	if _, g, _ := p.posterior(held, y, probs); math.Hypot(g[0], g[1]) > 1e-6 {
@@ -84,5 +86,5 @@ func TestPoolCorrects(t *testing.T) {
 	}
 	probs := make([]float64, 2)
 	p.probsTo(probs, []float64{0, 1}, []float64{1, 0})
-	closeTo(t, "contradiction", probs, []float64{0.5, 0.5}, 1e-12)
+	golden.Close(t, "contradiction", probs, []float64{0.5, 0.5}, 1e-12)
 }

@@ -11,6 +11,7 @@ import (
 	"edge/lab/rep"
 	"edge/model"
 	"edge/online"
+	"edge/test/golden"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -64,9 +65,9 @@ func compareTo(t *testing.T, tr *Trainer, want []float64, s *lab.Sparse, rel flo
 	tr.gradient(tr.n)
 	size := len(want) / len(tr.bases)
 	for b := range tr.bases {
-		closeTo(t, "gradient", tr.work.grad.theta[b*size:(b+1)*size-1], want[b*size:(b+1)*size-1], rel)
+		golden.Close(t, "gradient", tr.work.grad.theta[b*size:(b+1)*size-1], want[b*size:(b+1)*size-1], rel)
 	}
-	closeTo(t, "posterior means", tr.work.gauss.Mean, s.M.RawMatrix().Data, rel)
+	golden.Close(t, "posterior means", tr.work.gauss.Mean, s.M.RawMatrix().Data, rel)
 }
 
 // others returns the entries of a table that are not those of the label.
@@ -95,7 +96,7 @@ func TestPairSites(t *testing.T) {
 				got  []float64
 				want *mat.Dense
 			}{{"s1", tr.s1, e.Sites.S1K}, {"s2", tr.s2, e.Sites.S2K}, {"p1", tr.p1, e.Sites.S1Y}, {"p2", tr.p2, e.Sites.S2Y}} {
-				closeTo(t, s.what, others(d.Y, s.got), others(d.Y, s.want.RawMatrix().Data), 1e-9)
+				golden.Close(t, s.what, others(d.Y, s.got), others(d.Y, s.want.RawMatrix().Data), 1e-9)
 			}
 			compareTo(t, tr, e.Gradient(), e.Sparse, 1e-8)
 			var sum float64
@@ -103,7 +104,7 @@ func TestPairSites(t *testing.T) {
 			for _, v := range others(d.Y, e.Factors.LogZ.RawMatrix().Data) {
 				sum += v
 			}
-			closeTo(t, "log evidence", []float64{tr.sum}, []float64{sum}, 1e-10)
+			golden.Close(t, "log evidence", []float64{tr.sum}, []float64{sum}, 1e-10)
 		})
 	}
 }
@@ -119,14 +120,14 @@ func TestRepSites(t *testing.T) {
 				r = labtest.Converged(t, r, err, 3000, 0.7, 1e-14)
 				tr := twelve(t, d, p, Rep, eps)
 				sweep(t, tr, 300, 0.7)
-				closeTo(t, "s1", tr.s1, r.S1.RawMatrix().Data, 1e-9)
-				closeTo(t, "s2", tr.s2, r.S2.RawMatrix().Data, 1e-9)
+				golden.Close(t, "s1", tr.s1, r.S1.RawMatrix().Data, 1e-9)
+				golden.Close(t, "s2", tr.s2, r.S2.RawMatrix().Data, 1e-9)
 				compareTo(t, tr, r.Gradient(), r.Sparse, 1e-8)
 				var sum float64
 				for _, v := range r.Factors.LogZ {
 					sum += v
 				}
-				closeTo(t, "log evidence", []float64{tr.sum}, []float64{sum}, 1e-10)
+				golden.Close(t, "log evidence", []float64{tr.sum}, []float64{sum}, 1e-10)
 			})
 		}
 	}
@@ -145,7 +146,7 @@ func TestPairSums(t *testing.T) {
 		for k := range 4 {
 			p[0], p[1] = p[0]+tr.p1[i*4+k], p[1]+tr.p2[i*4+k]
 		}
-		closeTo(t, "site of the label", []float64{tr.s1[i*4+y], tr.s2[i*4+y]}, p[:], 1e-11)
+		golden.Close(t, "site of the label", []float64{tr.s1[i*4+y], tr.s2[i*4+y]}, p[:], 1e-11)
 	}
 	if slices.Max(tr.p1) == 0 {
 		t.Error("no site was learnt")

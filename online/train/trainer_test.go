@@ -11,6 +11,7 @@ import (
 	"edge/model"
 	"edge/online"
 	"edge/online/sep"
+	"edge/test/golden"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -205,8 +206,8 @@ func TestTiedStep(t *testing.T) {
 							want, got = append(want, a[k].At(i, j)), append(got, tr.A[(k*tr.m+i)*tr.m+j])
 						}
 					}
-					closeTo(t, "A", got, want, 1e-10)
-					closeTo(t, "b", tr.b[k*tr.m:(k+1)*tr.m], b[k].RawVector().Data, 1e-10)
+					golden.Close(t, "A", got, want, 1e-10)
+					golden.Close(t, "b", tr.b[k*tr.m:(k+1)*tr.m], b[k].RawVector().Data, 1e-10)
 				}
 				if t.Failed() {
 					t.Fatalf("at step %d, pass %d", step, tr.pass)
@@ -270,8 +271,8 @@ func TestExplicitStep(t *testing.T) {
 					}
 					checked++
 					s.Update(set.Class(r), 0, 1)
-					closeTo(t, "s1", tr.s1[r*c:(r+1)*c], s.S1, 1e-9)
-					closeTo(t, "s2", tr.s2[r*c:(r+1)*c], s.S2, 1e-9)
+					golden.Close(t, "s1", tr.s1[r*c:(r+1)*c], s.S1, 1e-9)
+					golden.Close(t, "s2", tr.s2[r*c:(r+1)*c], s.S2, 1e-9)
 				}
 				left *= 1 - float64(batch)/n
 			}
@@ -292,7 +293,7 @@ func TestTiedFixedPoint(t *testing.T) {
 	if err := tr.update(tr.order, false); err != nil {
 		t.Fatal(err)
 	}
-	closeTo(t, "A", tr.A, before, 1e-9)
+	golden.Close(t, "A", tr.A, before, 1e-9)
 }
 
 // Explicit sites converge to those of the slow expectation propagation, and to its
@@ -309,13 +310,13 @@ func TestExplicitFixedPoint(t *testing.T) {
 	}
 	e := newOffline(t, tr.params, x, set.y, 3, 0)
 	e.converge(t)
-	closeTo(t, "s1", tr.s1, e.s1, 1e-7)
-	closeTo(t, "s2", tr.s2, e.s2, 1e-7)
+	golden.Close(t, "s1", tr.s1, e.s1, 1e-7)
+	golden.Close(t, "s2", tr.s2, e.s2, 1e-7)
 	got, err := tr.logEvidence()
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeTo(t, "log Z_q", []float64{got}, []float64{e.logZq(t)}, 1e-8)
+	golden.Close(t, "log Z_q", []float64{got}, []float64{e.logZq(t)}, 1e-8)
 }
 
 // The tied log evidence by determinants and solves.
@@ -352,7 +353,7 @@ func TestTiedLogEvidence(t *testing.T) {
 	if err := tr.update(tr.order, false); err != nil {
 		t.Fatal(err)
 	}
-	closeTo(t, "log Z_q", []float64{got}, []float64{want + tr.sum}, 1e-10)
+	golden.Close(t, "log Z_q", []float64{got}, []float64{want + tr.sum}, 1e-10)
 }
 
 // Kernels that are alike and do not move make no difference.
@@ -368,7 +369,7 @@ func TestKernelPerClassThatIsShared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	closeTo(t, "probabilities", probs[1], probs[0], 1e-12)
+	golden.Close(t, "probabilities", probs[1], probs[0], 1e-12)
 }
 
 // The learner of a finished training gives the answers of the trainer, survives a
@@ -404,7 +405,7 @@ func TestLearnerCarriesOn(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				closeTo(t, "probabilities", got, want, 1e-9)
+				golden.Close(t, "probabilities", got, want, 1e-9)
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -458,10 +459,10 @@ func TestSignRule(t *testing.T) {
 	r := newSignRule(3)
 	theta := make([]float64, 3)
 	r.Ascend(theta, []float64{1, -2, 100}, 0.1)
-	closeTo(t, "first step", theta, []float64{0.1, -0.2, signStep}, 1e-15)
+	golden.Close(t, "first step", theta, []float64{0.1, -0.2, signStep}, 1e-15)
 	r.Ascend(theta, []float64{1, 1, 0}, 0.1)
-	closeTo(t, "second step", theta, []float64{0.1 + 0.102, -0.2 + 0.05, signStep}, 1e-15)
-	closeTo(t, "rates", r.rate, []float64{1.02, 0.5, 1}, 1e-15)
+	golden.Close(t, "second step", theta, []float64{0.1 + 0.102, -0.2 + 0.05, signStep}, 1e-15)
+	golden.Close(t, "rates", r.rate, []float64{1.02, 0.5, 1}, 1e-15)
 }
 
 func TestTrainingValidate(t *testing.T) {
