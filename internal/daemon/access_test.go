@@ -223,7 +223,7 @@ func TestOddRequests(t *testing.T) {
 func TestServeTLS(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	path := filepath.Join(t.TempDir(), "edge")
-	first, _ := writeCertificate(t, path, nil, nil, "first")
+	first, _ := brokertest.WriteCertificate(t, path, nil, nil, "first")
 	s := serve(t, b.URL(), func(c *config.Config) {
 		c.HTTP.TLS = config.Certificate{Cert: path + ".pem", Key: path + ".key"}
 		withPassword(t)(c)
@@ -262,7 +262,7 @@ func TestServeTLS(t *testing.T) {
 	if code, err := plain(address); err != nil || code != http.StatusBadRequest {
 		t.Errorf("without TLS it answers %d, %v", code, err)
 	}
-	second, _ := writeCertificate(t, path, nil, nil, "second")
+	second, _ := brokertest.WriteCertificate(t, path, nil, nil, "second")
 	if !brokertest.Eventually(func() bool { _, err := get(second); return err == nil }) {
 		t.Error("a renewed certificate is not used")
 	}

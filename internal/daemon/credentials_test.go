@@ -1,15 +1,7 @@
 package daemon
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	crand "crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
@@ -80,9 +71,9 @@ func TestReloadCredentials(t *testing.T) {
 		}
 	}
 	certify := func() {
-		ca, key := writeCertificate(t, file("ca"), nil, nil, "ca")
-		writeCertificate(t, file("server"), ca, key, "127.0.0.1")
-		writeCertificate(t, file("client"), ca, key, "edge")
+		ca, key := brokertest.WriteCertificate(t, file("ca"), nil, nil, "ca")
+		brokertest.WriteCertificate(t, file("server"), ca, key, "127.0.0.1")
+		brokertest.WriteCertificate(t, file("client"), ca, key, "edge")
 	}
 	secret("first")
 	certify()
@@ -119,37 +110,4 @@ func TestReloadCredentials(t *testing.T) {
 	if text := d.log.String(); strings.Contains(text, "first") || strings.Contains(text, "second") {
 		t.Error("a secret is in the log")
 	}
-}
-
-// writeCertificate writes PATH.pem and PATH.key.
-func writeCertificate(t *testing.T, path string, ca *x509.Certificate, signer *ecdsa.PrivateKey, name string) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.ParseIP("127.0.0.1")},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: ca == nil, BasicConstraintsValid: true,
-	}
-	if ca == nil {
-		ca, signer = c, key
-	}
-	der, err := x509.CreateCertificate(crand.Reader, c, ca, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for end, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(path+end, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if c, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	return c, key
 }

@@ -1,15 +1,8 @@
 package web
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	crand "crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/stream/mqtt"
 )
@@ -65,7 +58,7 @@ func TestNotServedOpen(t *testing.T) {
 	m := NewMonitor()
 	m.Follow(&Deployment{Config: new(config.Config)})
 	folder := t.TempDir()
-	writeCertificate(t, filepath.Join(folder, "good"), nil, nil, "edge")
+	brokertest.WriteCertificate(t, filepath.Join(folder, "good"), nil, nil, "edge")
 	good := config.Certificate{Cert: filepath.Join(folder, "good.pem"), Key: filepath.Join(folder, "good.key")}
 	for name, tc := range map[string]struct {
 		cfg  config.HTTP
@@ -125,37 +118,4 @@ func FuzzHosts(f *testing.F) {
 			}
 		}
 	})
-}
-
-// writeCertificate writes PATH.pem and PATH.key.
-func writeCertificate(t *testing.T, path string, ca *x509.Certificate, signer *ecdsa.PrivateKey, name string) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.ParseIP("127.0.0.1")},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: ca == nil, BasicConstraintsValid: true,
-	}
-	if ca == nil {
-		ca, signer = c, key
-	}
-	der, err := x509.CreateCertificate(crand.Reader, c, ca, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for end, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(path+end, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if c, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	return c, key
 }
