@@ -23,7 +23,7 @@ func WriteCertificate(t testing.TB, path string, ca *x509.Certificate, signer *e
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.ParseIP("127.0.0.1")},
+		SerialNumber: new(big.Int).SetBytes([]byte(rand.Text()[:16])), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.ParseIP("127.0.0.1")},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: ca == nil, BasicConstraintsValid: true,
 	}
 	if ca == nil {
