@@ -1,11 +1,12 @@
 package stream
 
 import (
+	"slices"
+	"time"
+
 	"edge/model"
 	"edge/stream/codec"
 	"edge/stream/topic"
-	"slices"
-	"time"
 )
 
 // sample predicts a reading, of which l is the begin of an example, for every model of the

@@ -1,14 +1,15 @@
 package stream
 
 import (
-	"edge/online"
-	"edge/stream/mqtt"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"edge/online"
+	"edge/stream/mqtt"
 )
 
 func TestOrder(t *testing.T) {

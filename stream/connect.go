@@ -2,17 +2,18 @@ package stream
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	"edge/online/active"
 	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/fleet"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 )
 
 const labelsName = "labels" // name of the sources of labels

@@ -1,12 +1,13 @@
 package stream
 
 import (
-	"edge/stream/codec"
-	"edge/stream/mqtt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 func TestSeveralModelsAndStreams(t *testing.T) {

@@ -1,9 +1,10 @@
 package stream
 
 import (
-	"edge/online"
 	"slices"
 	"time"
+
+	"edge/online"
 )
 
 const MaxGroup = 1000 // records at which a group is committed at once

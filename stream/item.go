@@ -1,10 +1,11 @@
 package stream
 
 import (
+	"slices"
+
 	"edge/online/conformal"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
-	"slices"
 )
 
 // example is a labelled or unlabelled sample on its way to one model, or a label on its

@@ -1,12 +1,13 @@
 package stream
 
 import (
-	"edge/online"
-	"edge/stream/codec"
 	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"edge/online"
+	"edge/stream/codec"
 )
 
 // countRepetitions counts the parts of a repeated example.

@@ -2,10 +2,6 @@ package stream
 
 import (
 	"context"
-	"edge/online"
-	"edge/online/conformal"
-	"edge/stream/codec"
-	"edge/stream/mqtt"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,6 +9,11 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"edge/online"
+	"edge/online/conformal"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 
 	"github.com/tidwall/gjson"
 )

@@ -1,10 +1,11 @@
 package stream
 
 import (
-	"edge/online"
-	"edge/online/active"
 	"sync/atomic"
 	"time"
+
+	"edge/online"
+	"edge/online/active"
 )
 
 // modelState is the state of one model in the pipeline. The fields of each goroutine

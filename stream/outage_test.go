@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"edge/stream/mqtt"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"edge/stream/mqtt"
 )
 
 // Killed before the commit, the next run gets everything.

@@ -2,14 +2,15 @@ package stream
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"time"
+
 	"edge/model"
 	"edge/online"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
-	"errors"
-	"slices"
-	"time"
 )
 
 // worker decodes and answers messages, one after the other.
