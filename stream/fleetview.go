@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -109,8 +110,9 @@ func (n *Node) fleetView(r *request) (*mutation, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := map[string]any{}
-	return replyOnly(data), json.Unmarshal(text, &data)
+	data, from := map[string]any{}, json.NewDecoder(bytes.NewReader(text))
+	from.UseNumber() // a float64 would round what is above 2⁵³, which is then no uint64 for the reader
+	return replyOnly(data), from.Decode(&data)
 }
 
 // fleetForget is the command that removes a member of a fleet.

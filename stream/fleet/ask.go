@@ -33,6 +33,7 @@ type asking struct {
 	own  time.Time            // when the own message was asked for
 
 	crowded bool // there was no room for a message, since all were asked for
+	vacated bool // a member has left since
 	room    bool // all are asked for because there is room
 }
 
@@ -77,6 +78,9 @@ func (m *Member) ask(now time.Time) (ask, enough []string) {
 	if a.all.due(now, m.link.at, askAllAfter) || len(due) > askTogether {
 		due = []string{all}
 	}
+	if _, open := a.open[all]; a.vacated && !open { // what was asked for before came when there was no room
+		due, a.crowded, a.vacated, a.room = []string{all}, false, false, true
+	}
 	slices.Sort(due)
 	for _, name := range due {
 		if _, open := a.open[name]; !open {
@@ -85,13 +89,6 @@ func (m *Member) ask(now time.Time) (ask, enough []string) {
 		}
 	}
 	return ask, enough
-}
-
-// askCrowded asks for the messages of all if there was no room for some, and now there is.
-func (m *Member) askCrowded() {
-	if a := &m.asking; a.crowded {
-		a.due, a.crowded, a.room = append(a.due, all), false, true
-	}
 }
 
 // messages returns the filters for the messages of a member, or of all.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +50,20 @@ func TestRoomAgain(t *testing.T) {
 	w.pass(20 * time.Second)
 	equal(t, "asked", len(n.asked), 1)
 	equal(t, "subscriptions", len(n.open), 0)
+}
+
+// The shares are of 1 also where a member says that it has more labels than there can be.
+func TestShares(t *testing.T) {
+	w := newWorld(t)
+	n := w.start("own", 1, plain)
+	sum := &core.Merge{}
+	for name, labels := range map[string]uint64{"a": 100, "b": math.MaxUint64} {
+		w.put(name, 100, 1)
+		sum.Members = append(sum.Members, core.Member{Name: name, N: labels})
+	}
+	n.Merged(w.now, sum)
+	members := n.View(w.now, Model{}).Members
+	equal(t, "shares", fmt.Sprintf("%.3f %.3f", members[0].Share, members[1].Share), "0.000 1.000")
 }
 
 // Each member of the set that a merge leaves out is told, and no more events come of members

@@ -332,7 +332,7 @@ func (m *Member) leave(now time.Time, name, why string) {
 	m.forgetPeers()
 	m.merge.changed = true
 	m.note(now, "fleet_left", name, name+": "+why)
-	m.askCrowded()
+	m.asking.vacated = m.asking.crowded
 }
 
 // Forget removes a member, and returns the publications that remove its messages from

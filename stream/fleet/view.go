@@ -129,7 +129,7 @@ func (m *Member) View(now time.Time, of Model) View {
 	if !m.merge.at.IsZero() {
 		v.MergeAge = seconds(now.Sub(m.merge.at))
 	}
-	var labels uint64
+	var labels float64 // an integer would overflow, if a member says that it has 2⁶³ or more
 	for _, c := range m.set.Members() {
 		p := m.peers[c.Member]
 		one := MemberView{
@@ -143,14 +143,14 @@ func (m *Member) View(now time.Time, of Model) View {
 			}
 		}
 		if one.Taken {
-			labels += p.result.N
 			one.Share = float64(p.result.N)
+			labels += one.Share
 		}
 		v.Members = append(v.Members, one)
 	}
 	for i := range v.Members {
 		if labels > 0 {
-			v.Members[i].Share /= float64(labels)
+			v.Members[i].Share /= labels
 		}
 	}
 	return v
