@@ -52,6 +52,25 @@ func TestRoomAgain(t *testing.T) {
 	equal(t, "subscriptions", len(n.open), 0)
 }
 
+// A member that leaves while the messages of all are asked for makes room as well.
+func TestRoomAgainAtOnce(t *testing.T) {
+	w := newWorld(t)
+	n := w.start("own", 1, func(c *Config) { c.MaxMembers = 2 })
+	for i, name := range []string{"a", "b", "c", "d"} {
+		w.put(name, uint64(400-100*i), 1)
+	}
+	for _, name := range []string{"a", "b"} {
+		w.publish(Publication{Topic: "edge/fleet/c/" + name})
+		w.pass(2 * time.Second)
+	}
+	w.pass(10 * time.Second)
+	equal(t, "members", []bool{n.peers["c"] != nil, n.peers["d"] != nil}, []bool{true, true})
+	equal(t, "asked", n.asked, []string{"edge/fleet/c/#", "edge/fleet/c/#"})
+	equal(t, "missed", n.counts.Missed, 0)
+	w.pass(time.Minute)
+	equal(t, "subscriptions", len(n.open), 0)
+}
+
 // The shares are of 1 also where a member says that it has more labels than there can be.
 func TestShares(t *testing.T) {
 	w := newWorld(t)
