@@ -30,7 +30,8 @@ func (n *Node) Fleet(model string) (v fleet.View, ok bool) {
 
 // describeFleet returns the figures of a model for a View.
 func describeFleet(m Model) (of fleet.Model) {
-	of.WarmedUp = m.Status().WarmedUp
+	status := m.Status()
+	of.WarmedUp, of.Classes = status.WarmedUp, status.Classes.Names
 	post := m.Posterior()
 	switch f := post.Fleet; {
 	case f == nil:

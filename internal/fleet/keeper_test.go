@@ -327,6 +327,13 @@ func TestPrint(t *testing.T) {
 		t.Errorf("it prints\n%s, want\n%s", &out, want)
 	}
 	out.Reset()
+	damaged := wire.View{Node: "pi1", State: wire.Alone, Refused: map[core.Reason]uint64{wire.Malformed: 2}, Spellings: [][]string{{"OK", "Ok", "ok"}}}
+	for _, part := range []string{"no other member is known\n", "  OK and Ok and ok differ by case alone", "  refused since the start: format 2\n"} {
+		if err := Print(&out, "bearing", "c", &damaged); err != nil || !strings.Contains(out.String(), part) {
+			t.Errorf("%v: it prints\n%s, want %q", err, &out, part)
+		}
+	}
+	out.Reset()
 	v.State = wire.Gathering // also once merges have left out all members
 	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.HasPrefix(out.String(), "model bearing in fleet c: pi1, gathering: no other member is in the answers\n") {
 		t.Errorf("without a member that is taken it prints\n%s, %v", &out, err)
@@ -343,7 +350,7 @@ func TestPrint(t *testing.T) {
 		out.Reset()
 		v.Sequence, v.Basis = 0, &wire.BasisView{Number: 2, Author: "pi1", Averaged: averaged}
 		if err := Print(&out, "bearing", "d", &v); err != nil || !strings.Contains(out.String(), want) ||
-			!strings.Contains(out.String(), "which has fleet d: reload it") || !strings.Contains(out.String(), "published nothing yet") {
+			!strings.Contains(out.String(), "which has fleet d: reload it") || !strings.Contains(out.String(), "published nothing since its start") {
 			t.Errorf("it prints\n%s, %v; want %q", &out, err, want)
 		}
 	}

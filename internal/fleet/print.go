@@ -26,7 +26,7 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 	case v.Role == wire.RoleFollower:
 		fmt.Fprintln(w, "  publishes nothing: it only follows")
 	case v.Sequence == 0:
-		fmt.Fprintln(w, "  has published nothing yet: the first contribution follows the warm-up")
+		fmt.Fprintln(w, "  has published nothing since its start: the first contribution follows the warm-up")
 	default:
 		kept := "not seen back from the broker yet"
 		if v.Kept {
@@ -53,20 +53,12 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 		fmt.Fprintf(w, "  common basis: number %d, of %s; the latest merge averaged %s\n", b.Number, b.Author, averaged)
 	}
 	if len(v.Members) == 0 {
-		_, err := fmt.Fprintln(w, "  no other member is known")
+		fmt.Fprintln(w, "  no other member is known")
+	} else if err := printMembers(w, v.Members); err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "  MEMBER\tVERSION\tLABELS\tCLASSES\tSIZE\tAGE\tZ\tSHARE\tIN THE LATEST MERGE")
-	for _, m := range v.Members {
-		z := "–"
-		if m.Trust != nil {
-			z = fmt.Sprintf("%+.1f", *m.Trust)
-		}
-		fmt.Fprintf(table, "  %s\t%d.%d\t%d\t%d\t%s\t%s\t%s\t%.0f %%\t%s\n", m.Name, m.Epoch, m.Sequence, m.N, len(m.Classes), terminal.Bytes(uint64(m.Bytes)), age(&m.Age), z, 100*m.Share, verdict(&m))
-	}
-	if err := table.Flush(); err != nil {
-		return err
+	for _, all := range v.Spellings {
+		fmt.Fprintf(w, "  %s differ by case alone, and count as different classes: write them alike on all devices\n", strings.Join(all, " and "))
 	}
 	if len(v.Refused) == 0 {
 		return nil
@@ -77,6 +69,20 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 	}
 	_, err := fmt.Fprintf(w, "  refused since the start: %s\n", strings.Join(counts, ", "))
 	return err
+}
+
+// printMembers writes the table of the other members.
+func printMembers(w io.Writer, members []wire.MemberView) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  MEMBER\tVERSION\tLABELS\tCLASSES\tSIZE\tAGE\tZ\tSHARE\tIN THE LATEST MERGE")
+	for _, m := range members {
+		z := "–"
+		if m.Trust != nil {
+			z = fmt.Sprintf("%+.1f", *m.Trust)
+		}
+		fmt.Fprintf(table, "  %s\t%d.%d\t%d\t%d\t%s\t%s\t%s\t%.0f %%\t%s\n", m.Name, m.Epoch, m.Sequence, m.N, len(m.Classes), terminal.Bytes(uint64(m.Bytes)), age(&m.Age), z, 100*m.Share, verdict(&m))
+	}
+	return table.Flush()
 }
 
 // verdict describes the result of the latest merge for a member.

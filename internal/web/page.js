@@ -128,8 +128,9 @@ function showFleet(m) {
     isolated: "The broker is away: the latest sum of the other devices goes on.", follower: "This device only follows: the others answer.",
   };
   const verdicts = {
-    trust: "own labels contradict it", others: "the other members contradict it", features: "other features",
-    shape: "no horizon or class in common", precision: "claims more than its labels can teach", numbers: "cannot be added", classes: "too many classes",
+    trust: "own labels contradict it", forest: "own labels contradict its forest", others: "the other members contradict it", features: "other features",
+    shape: "no horizon in common", precision: "claims more than its labels can teach", numbers: "cannot be added", classes: "too many classes",
+    size: "too large", format: "damaged, or of another version", name: "of another name than its topic", members: "not in fleet.members", room: "no room", queue: "came too fast",
   };
   const taken = f.members.filter(o => o.taken).length;
   set("fleet-of", `${f.concept}: ${whole(f.members.length)} other${f.members.length === 1 ? "" : "s"}`);
@@ -138,6 +139,9 @@ function showFleet(m) {
   set("fleet-own", f.role === "follower" ? "" : f.stopped ? `Nothing is published any more: ${f.stopped}.` : !f.sequence ? "This device has published nothing since its start." :
     `Published: ${whole(f.n)} labels in ${bytes(f.bytes)}, ${span(f.age_s)} ago${f.kept ? "" : f.cleared ? "; it was removed from the broker" : "; it has not come back from the broker yet"}.`
     + (f.basis ? ` Common basis ${whole(f.basis.number)}, of ${f.basis.author}${f.basis.averaged > 1 ? `; ${whole(f.basis.averaged)} members average it` : ""}.` : ""));
+  set("fleet-alike", (f.spellings || []).map(all => `${all.join(" and ")} differ by case alone, and count as different classes: write them alike on all devices.`).join(" "));
+  const refused = Object.entries(f.refused).map(([why, n]) => `${verdicts[why] || why} (${whole(n)})`);
+  set("fleet-refused", refused.length ? `Refused since the start: ${refused.join(", ")}.` : "");
   $("fleet-table").hidden = !f.members.length;
   $("members").replaceChildren(...f.members.map(o => make("tr", {},
     make("th", {scope: "row", class: "name", title: `version ${o.epoch}.${o.sequence}, ${bytes(o.bytes)}: ${o.classes.join(", ")}`}, o.name),

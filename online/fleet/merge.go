@@ -39,7 +39,7 @@ const (
 	None         Reason = ""
 	Own          Reason = "own"       // it is the receiver's
 	OtherInputs  Reason = "features"  // it is of other features
-	OtherShape   Reason = "shape"     // it shares no horizon or no class with the receiver
+	OtherShape   Reason = "shape"     // it shares no horizon with the receiver
 	TooSure      Reason = "precision" // it claims more than labels can teach
 	Distrusted   Reason = "trust"     // own labels contradict it
 	Misleading   Reason = "forest"    // own labels contradict its forest, which has no skill

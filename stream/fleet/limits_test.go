@@ -85,6 +85,17 @@ func TestShares(t *testing.T) {
 	equal(t, "shares", fmt.Sprintf("%.3f %.3f", members[0].Share, members[1].Share), "0.000 1.000")
 }
 
+// Classes that differ by case alone are told, of the model as of members.
+func TestSpellings(t *testing.T) {
+	w := newWorld(t)
+	n := w.start("own", 1, plain)
+	w.put("x", 100, 1) // of classes a and b
+	w.put("y", 100, 1)
+	for own, want := range map[string]string{"": "[]", "a b": "[]", "c": "[]", "A b": "[[A a]]", "a B A": "[[A a] [B b]]"} {
+		equal(t, own, fmt.Sprint(n.View(w.now, Model{Classes: strings.Fields(own)}).Spellings), want)
+	}
+}
+
 // Each member of the set that a merge leaves out is told, and no more events come of members
 // that come and go, however many they are.
 func TestEventsAreLimited(t *testing.T) {

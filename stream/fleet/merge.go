@@ -114,7 +114,7 @@ func explain(v core.Member) error {
 	case core.OtherInputs:
 		return errors.New("it has other features")
 	case core.OtherShape:
-		return errors.New("it has no horizon or no class in common with this model")
+		return errors.New("it has no horizon in common with this model")
 	case core.TooSure:
 		return errors.New("it claims more than its labels can teach")
 	case core.TooManyNames:

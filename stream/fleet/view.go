@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	core "edge/online/fleet"
@@ -50,6 +52,9 @@ type View struct {
 	Received uint64                 `json:"received_bytes"`
 	Sent     uint64                 `json:"sent_bytes"`
 	Members  []MemberView           `json:"members"` // the others, by name
+	// Spellings are the classes of the model and the members that differ by case alone: each
+	// with all of its spellings.
+	Spellings [][]string `json:"spellings,omitempty"`
 }
 
 // Own describes the latest of the own contributions.
@@ -110,6 +115,7 @@ type MemberView struct {
 
 // Model holds the model's figures for a View.
 type Model struct {
+	Classes  []string
 	WarmedUp bool
 	Answers  bool    // the fleet takes part in its answers
 	Weight   float64 // with which
@@ -153,7 +159,27 @@ func (m *Member) View(now time.Time, of Model) View {
 			v.Members[i].Share /= labels
 		}
 	}
+	v.Spellings = spellings(of.Classes, v.Members)
 	return v
+}
+
+// spellings returns the classes of a model and of members that differ by case alone.
+func spellings(own []string, members []MemberView) (all [][]string) {
+	names := slices.Clone(own)
+	for i := range members {
+		names = append(names, members[i].Classes...)
+	}
+	slices.Sort(names)
+	of := map[string][]string{}
+	for _, name := range slices.Compact(names) {
+		of[strings.ToLower(name)] = append(of[strings.ToLower(name)], name)
+	}
+	for _, word := range slices.Sorted(maps.Keys(of)) {
+		if len(of[word]) > 1 {
+			all = append(all, of[word])
+		}
+	}
+	return all
 }
 
 // state returns the state.
