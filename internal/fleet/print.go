@@ -58,7 +58,7 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 		return err
 	}
 	for _, all := range v.Spellings {
-		fmt.Fprintf(w, "  %s differ by case alone, and count as different classes: write them alike on all devices\n", strings.Join(all, " and "))
+		fmt.Fprintf(w, "  %s are spelt almost alike, and count as different classes: let all devices send one spelling, or give them a label_map\n", strings.Join(all, " and "))
 	}
 	if len(v.Refused) == 0 {
 		return nil

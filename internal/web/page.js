@@ -139,7 +139,7 @@ function showFleet(m) {
   set("fleet-own", f.role === "follower" ? "" : f.stopped ? `Nothing is published any more: ${f.stopped}.` : !f.sequence ? "This device has published nothing since its start." :
     `Published: ${whole(f.n)} labels in ${bytes(f.bytes)}, ${span(f.age_s)} ago${f.kept ? "" : f.cleared ? "; it was removed from the broker" : "; it has not come back from the broker yet"}.`
     + (f.basis ? ` Common basis ${whole(f.basis.number)}, of ${f.basis.author}${f.basis.averaged > 1 ? `; ${whole(f.basis.averaged)} members average it` : ""}.` : ""));
-  set("fleet-alike", (f.spellings || []).map(all => `${all.join(" and ")} differ by case alone, and count as different classes: write them alike on all devices.`).join(" "));
+  set("fleet-alike", (f.spellings || []).map(all => `${all.join(" and ")} are spelt almost alike, and count as different classes: let all devices send one spelling, or give them a label_map.`).join(" "));
   const refused = Object.entries(f.refused).map(([why, n]) => `${verdicts[why] || why} (${whole(n)})`);
   set("fleet-refused", refused.length ? `Refused since the start: ${refused.join(", ")}.` : "");
   $("fleet-table").hidden = !f.members.length;

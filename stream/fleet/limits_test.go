@@ -85,7 +85,7 @@ func TestShares(t *testing.T) {
 	equal(t, "shares", fmt.Sprintf("%.3f %.3f", members[0].Share, members[1].Share), "0.000 1.000")
 }
 
-// Classes that differ by case alone are told, of the model as of members.
+// Classes that are spelt almost alike are told, of the model as of members.
 func TestSpellings(t *testing.T) {
 	w := newWorld(t)
 	n := w.start("own", 1, plain)

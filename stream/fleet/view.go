@@ -3,10 +3,10 @@ package fleet
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	core "edge/online/fleet"
+	"edge/stream/codec"
 )
 
 // State is a node's state in a fleet.
@@ -52,8 +52,8 @@ type View struct {
 	Received uint64                 `json:"received_bytes"`
 	Sent     uint64                 `json:"sent_bytes"`
 	Members  []MemberView           `json:"members"` // the others, by name
-	// Spellings are the classes of the model and the members that differ by case alone: each
-	// with all of its spellings.
+	// Spellings are the classes of the model and the members that a person may take for one, by
+	// codec.Spelling: all spellings of each.
 	Spellings [][]string `json:"spellings,omitempty"`
 }
 
@@ -163,7 +163,7 @@ func (m *Member) View(now time.Time, of Model) View {
 	return v
 }
 
-// spellings returns the classes of a model and of members that differ by case alone.
+// spellings returns the classes of a model and of members that share a codec.Spelling.
 func spellings(own []string, members []MemberView) (all [][]string) {
 	names := slices.Clone(own)
 	for i := range members {
@@ -172,7 +172,8 @@ func spellings(own []string, members []MemberView) (all [][]string) {
 	slices.Sort(names)
 	of := map[string][]string{}
 	for _, name := range slices.Compact(names) {
-		of[strings.ToLower(name)] = append(of[strings.ToLower(name)], name)
+		word := codec.Spelling(name)
+		of[word] = append(of[word], name)
 	}
 	for _, word := range slices.Sorted(maps.Keys(of)) {
 		if len(of[word]) > 1 {
