@@ -469,6 +469,9 @@ func (f *fleets) inherit(old *fleets) {
 	for _, m := range f.members {
 		m.EpochDurable(m.of.Mark >> markEpoch)
 		for _, o := range old.members {
+			if o.of.Name == m.of.Name && o.Topics() != m.Topics() {
+				m.Moved()
+			}
 			same := o.of.Name == m.of.Name && o.Topics() == m.Topics() && o.Config().Role == m.Config().Role && o.Name() == m.Name()
 			if same {
 				m.Member = o.Member

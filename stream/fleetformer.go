@@ -15,7 +15,7 @@ const formerParts = 16
 
 // leaveFormerFleets looks in the filters of the latest run for changes that a reload reports:
 // a fleet in which no model is any more, of which the own contribution is removed from the
-// broker, and another name of this node. What the broker keeps of that name may be of another
+// broker; one in which a model was not; and another name of this node. What the broker keeps of that name may be of another
 // device by now, as where a card was copied, so that a person has to decide.
 func (n *Node) leaveFormerFleets(known []string) {
 	var names, concepts []string
@@ -30,6 +30,13 @@ func (n *Node) leaveFormerFleets(known []string) {
 			}
 		case len(levels) == 4 && levels[2] == "label" && levels[3] == "#" && levels[0] != n.cfg.Node && !slices.Contains(names, levels[0]):
 			names = append(names, levels[0])
+		}
+	}
+	if n.fleets != nil && len(known) > 0 {
+		for _, m := range n.fleets.members {
+			if !slices.Contains(known, m.Topics().Filter()) {
+				m.Moved()
+			}
 		}
 	}
 	for _, name := range names {

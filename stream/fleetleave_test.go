@@ -115,6 +115,51 @@ func TestEpochAfterOff(t *testing.T) {
 	})
 }
 
+// A model whose configuration names another fleet, by a reload or a restart, does not answer by
+// the sums of the former one. Those of the same fleet stay while the broker may have lost its messages.
+func TestAnotherFleet(t *testing.T) {
+	in("", t, func(t *testing.T) {
+		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		n, other := s.add("a", fleet.RoleMember), s.add("b", fleet.RoleMember)
+		s.pass(3*time.Minute, func() {
+			n.learn("a", "b")
+			other.learn("a", "b")
+		})
+		n.end(true)
+		other.end(true)
+		cfg, m := testConfig()
+		cfg.Node, cfg.MQTT.PersistentSession, m.Model, m.Batch, m.Fleet = "a", true, n.loop, simLearner().Batch, n.node.models[0].Fleet
+		known := []string{"edge/a/bearing/label/#", "edge/fleet/c/+"}
+		for name, tc := range map[string]struct {
+			concept string
+			after   *Node
+			known   []string
+			ends    bool
+		}{
+			"reload":                {"d", n.node, known, true},
+			"restart":               {"d", nil, known, true},
+			"restart, not known":    {"d", nil, nil, false},
+			"reload, the same one":  {"c", n.node, known, false},
+			"restart, the same one": {"c", nil, known, false},
+		} {
+			m.Fleet.Concept = tc.concept
+			node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), After: tc.after, Subscriptions: &fakeMemory{filters: tc.known}})
+			member, now, ends := node.fleets.members[0], time.Now(), false
+			if tc.after != nil {
+				node.fleets.inherit(tc.after.fleets)
+			}
+			for member.Connected(now); !ends && time.Since(now) < time.Minute; time.Sleep(time.Second) {
+				todo := member.Step(time.Now(), fleet.Learnt{Ready: true})
+				member.EpochDurable(todo.Epoch)
+				ends = todo.Merge != nil && len(todo.Merge.Members()) == 0
+			}
+			if ends != tc.ends {
+				t.Errorf("%s: the sums end: %t, want %t", name, ends, tc.ends)
+			}
+		}
+	})
+}
+
 // A topic of the fleet that names no member is refused as such, and goes to no stream.
 func TestFleetTopicOfNobody(t *testing.T) {
 	in("", t, func(t *testing.T) {

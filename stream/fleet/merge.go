@@ -22,6 +22,11 @@ type merging struct {
 // Joined notes that the model's state has sums of a fleet.
 func (m *Member) Joined() { m.merge.joined = true }
 
+// Moved notes that these sums are of another fleet. The next merge ends or replaces them.
+func (m *Member) Moved() {
+	m.merge.changed, m.merge.joined = m.merge.joined, false
+}
+
 // Again notes that the model's state was replaced: the sums in it are not the latest ones.
 func (m *Member) Again() {
 	if len(m.peers) > 0 || m.merge.taken > 0 {
