@@ -10,7 +10,7 @@ import (
 // A message that the broker has not sent is asked for once its member has been silent, and
 // counted. The subscription ends.
 func TestAskedAgain(t *testing.T) {
-	for name, size := range map[string]int{"whole": 2, "in parts": 40} {
+	for name, size := range map[string]int{"whole": 2, "in parts": 60} {
 		w := newWorld(t)
 		a, b := w.start("a", 0, plain), w.start("b", 0, func(c *Config) { c.MaxMessage = 4096 })
 		b.labels, b.size = 200, size
@@ -19,6 +19,7 @@ func TestAskedAgain(t *testing.T) {
 		b.labels += 100
 		w.pass(time.Minute)
 		w.lost = nil
+		equal(t, name+": in parts", b.own.parts > 0, size > 2)
 		equal(t, name+": version before", a.set.Get("b").Sequence, 1)
 		w.pass(time.Minute)
 		equal(t, name+": version after", a.set.Get("b").Sequence, 2)

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -83,6 +84,22 @@ func TestShares(t *testing.T) {
 	n.Merged(w.now, sum)
 	members := n.View(w.now, Model{}).Members
 	equal(t, "shares", fmt.Sprintf("%.3f %.3f", members[0].Share, members[1].Share), "0.000 1.000")
+}
+
+// Messages that are no parts take no room of those that are.
+func TestGarbageTakesNoRoom(t *testing.T) {
+	w := newWorld(t)
+	n := w.start("own", 1, func(c *Config) { c.MaxMembers = 2 })
+	for i := range 10 {
+		w.publish(Publication{Topic: fmt.Sprintf("edge/fleet/c/z%d/0", i), Payload: []byte("garbage")})
+		w.publish(Publication{Topic: fmt.Sprintf("edge/fleet/c/z%d", i), Payload: []byte(listMagic)})
+	}
+	a := w.start("a", 1, func(c *Config) { c.MaxMessage = 4096 })
+	a.labels, a.size = 200, 60
+	w.pass(time.Minute)
+	equal(t, "parts", a.own.parts > 0, true)
+	equal(t, "members", slices.Collect(maps.Keys(n.peers)), []string{"a"})
+	equal(t, "refused", n.counts.Refused, map[core.Reason]uint64{Malformed: 20})
 }
 
 // Classes that are spelt almost alike are told, of the model as of members.

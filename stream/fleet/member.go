@@ -213,7 +213,6 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 			return
 		}
 		a = &assembly{latest: name == BasisName}
-		m.assemblies[name] = a
 	}
 	var err error
 	if part < 0 {
@@ -234,6 +233,7 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 		m.refuse(now, Malformed, name, err)
 		return
 	}
+	m.assemblies[name] = a
 	if data := a.whole(); data != nil {
 		m.whole(now, name, data, retained)
 	}
