@@ -26,24 +26,25 @@ func (p *brokerProbe) fleets(ctx context.Context) error {
 		}
 		check, topics := "fleet "+c.Concept, fleet.NewTopics(p.cfg.MQTT.BaseTopic, c.Concept)
 		own, need := topics.Contribution(p.cfg.Node), int(c.MaxMessage)
-		size := need
-		for ; size >= leastContribution; size /= 2 {
-			kept, err := p.keeps(ctx, topics, p.cfg.Node, size)
-			if err != nil {
+		size, above, kept := need, need, false
+		for {
+			var err error
+			if kept, err = p.keeps(ctx, topics, p.cfg.Node, size); err != nil {
 				return err
 			}
-			if kept {
+			if kept || size == leastContribution {
 				break
 			}
+			size, above = max(size/2, leastContribution), size
 		}
 		figure := map[string]int{"kept": size, "max_message": need}
 		switch {
-		case size < leastContribution:
+		case !kept:
 			figure["kept"] = 0
 			p.d.add(check, Fail, "what this node publishes below "+own+"/ does not come back: the others would not hear of it",
 				fmt.Sprintf("let user %s write %s and %s/#, and read %s; retained messages have to be kept, and sent to subscriptions with a wildcard (docs/guide/fleet.md)", p.user(), own, own, topics.Filter()), figure)
 		case size < need:
-			p.d.add(check, Warn, fmt.Sprintf("the broker keeps contributions of %s, and not of %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(min(2*size, need)))),
+			p.d.add(check, Warn, fmt.Sprintf("the broker keeps contributions of %s, and not of %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(above))),
 				fmt.Sprintf("set models.%s.fleet.max_message to %d, so that larger ones go in parts; or raise the broker's limit (mosquitto: message_size_limit, max_packet_size)", name, size), figure)
 		default:
 			p.d.add(check, OK, fmt.Sprintf("the broker keeps contributions of %s, and sends them to subscriptions with a wildcard", terminal.Bytes(uint64(need))), "", figure)

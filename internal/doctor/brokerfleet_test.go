@@ -31,6 +31,7 @@ func TestDeliveryIsTried(t *testing.T) {
 		"NATS":      {brokertest.NATS, "$share/g/pump", Fail, []string{"fail shared subscriptions: the broker grants them and delivers nothing; the configuration has $share/g/pump", kept}},
 		"size":      {mosquitto("message_size_limit 20000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 12.0 KiB, and not of 24.0 KiB → set models.bearing.fleet.max_message to 12288"}},
 		"packet":    {mosquitto("max_packet_size 60000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 48.0 KiB, and not of 96.0 KiB"}},
+		"least":     {mosquitto("max_packet_size 5000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 4.0 KiB, and not of 6.0 KiB → set models.bearing.fleet.max_message to 4096"}},
 		"rights":    {mosquitto("acl_file " + rights + "\n"), "pump", Fail, []string{"fail fleet mill: what this node publishes below edge/fleet/mill/pi1/ does not come back", "let user (none) write edge/fleet/mill/pi1 and edge/fleet/mill/pi1/#"}},
 		"basis":     {brokertest.Embedded, "pump", OK, []string{kept, "ok basis of fleet mill: the broker keeps a common basis"}},
 		"no basis":  {mosquitto("acl_file " + own + "\n"), "pump", Warn, []string{kept, "warn basis of fleet mill: what this node publishes below edge/fleet/mill/basis/ does not come back", "let user (none) write edge/fleet/mill/basis"}},
