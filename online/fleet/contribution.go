@@ -73,7 +73,7 @@ type Header struct {
 	Classes    []string  // that have a latent function, in its order
 	Counts     []uint64  // labels learnt of each class
 	Horizons   []float64 // lengths in observations; +Inf never forgets
-	Weights    []float64 // of the horizons in the member\'s answers, 0 to 1
+	Weights    []float64 // of the horizons in the member's answers, 0 to 1
 }
 
 // Contribution is what the labels of one member have taught it. It is immutable once it

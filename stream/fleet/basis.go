@@ -172,11 +172,7 @@ func (m *Member) announce(now time.Time) (all []Publication) {
 // the parts of two that were published at once may be mixed.
 func (m *Member) checkBasis(now time.Time) {
 	b := &m.basis
-	since := b.sent
-	if since.Before(m.link.at) {
-		since = m.link.at
-	}
-	if !b.waits || now.Sub(since) < keptWithin {
+	if !b.waits || now.Sub(latest(b.sent, m.link.at)) < keptWithin {
 		return
 	}
 	if b.waits = false; b.attempts < basisAttempts {

@@ -134,3 +134,28 @@ func TestOwnMessageReplaced(t *testing.T) {
 		}
 	}
 }
+
+// A message with the last epoch that members accept does not silence the node of its name, nor
+// does a state file with that epoch or a later one.
+func TestLastEpoch(t *testing.T) {
+	for _, stored := range []uint64{0, maxEpoch - 1, maxEpoch, maxEpoch + 1} {
+		w := newWorld(t)
+		a, b := w.start("a", stored, plain), w.start("b", 0, plain)
+		a.labels = 200
+		w.pass(10 * time.Second)
+		c := contribution(t, "a", 100, 2)
+		c.Instance, c.Version = a.instance+1, core.Version{Epoch: maxEpoch - 1, Sequence: 1}
+		data, err := c.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.publish(Publication{"edge/fleet/c/a", data})
+		for _, a.labels = range []uint64{200, 300, 400} {
+			w.pass(2 * time.Minute)
+			if got := b.set.Get("a"); got == nil || got.Instance != a.instance || got.N != a.labels {
+				t.Errorf("state file with epoch %d, %d labels: b does not have them, refused %v", stored, a.labels, b.counts.Refused)
+			}
+		}
+		equal(t, "kept", a.View(w.now, Model{}).Kept, true)
+	}
+}

@@ -119,7 +119,7 @@ func (m *Member) chooseEpoch(now time.Time, within time.Duration) {
 	if o.epoch > 0 || !o.found && now.Sub(m.link.at) < within {
 		return
 	}
-	o.epoch, o.parts = max(o.stored, o.former.Epoch)+1, o.former.parts
+	o.epoch, o.parts = above(max(o.stored, o.former.Epoch)), o.former.parts
 	switch {
 	case !o.found || o.former.Epoch < o.stored: // killed before it published
 	case o.former.Epoch == o.stored: // the broker has what this node published last
@@ -129,6 +129,10 @@ func (m *Member) chooseEpoch(now time.Time, within time.Duration) {
 		m.event("fleet_regressed", fmt.Sprintf("the broker knows version %d.%d of this node with %d labels, its state file epoch %d: what the state file knows replaces it", o.former.Epoch, o.former.Sequence, o.former.labels, o.stored))
 	}
 }
+
+// above is the epoch of a process that comes after one with that epoch. The last one that the
+// others accept has none above it: what it publishes counts as that of a restored state.
+func above(epoch uint64) uint64 { return min(epoch+1, maxEpoch-1) }
 
 // compareFormer looks whether the state file has fewer labels than this node has published
 // in the same run: it is an older one, or the model was reset.
@@ -176,7 +180,8 @@ func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, reta
 		return
 	default:
 		m.note(now, "fleet_duplicate", "", fmt.Sprintf("another process publishes as %s: each needs a name of its own; the other one began later", m.name))
-		o.epoch, o.durable, o.again = c.Epoch+1, false, true
+		o.epoch, o.again = above(c.Epoch), true
+		o.durable = o.stored >= o.epoch
 		return
 	}
 	m.link.kept = m.link.kept || retained
