@@ -16,6 +16,11 @@ import (
 	"edge/stream/mqtt"
 
 	"github.com/tidwall/gjson"
+
+	"edge/online"
+	"edge/online/conformal"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // modelWithSets is a fakeModel whose sets have no class of themselves, once they have begun.

@@ -13,6 +13,8 @@ import (
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/packets"
+
+	"edge/stream/codec"
 )
 
 // orderHook records the order of subscriptions and state messages at a broker.

@@ -8,7 +8,6 @@ import (
 
 	"edge/internal/dataset"
 	"edge/lab"
-
 	"edge/online"
 	"edge/online/train"
 )

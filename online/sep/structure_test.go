@@ -6,12 +6,12 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/diff/fd"
+	"gonum.org/v1/gonum/mat"
+
 	"edge/model"
 	"edge/model/dense"
 	"edge/test/golden"
-
-	"gonum.org/v1/gonum/diff/fd"
-	"gonum.org/v1/gonum/mat"
 )
 
 func TestFixedPointGolden(t *testing.T) {

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/diff/fd"
+
 	"edge/model"
 	"edge/model/dense"
 	"edge/online"
 	"edge/online/sep"
 	"edge/test/golden"
-
-	"gonum.org/v1/gonum/diff/fd"
 )
 
 // The gradients of all four kinds of training against central differences of

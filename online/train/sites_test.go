@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"edge/lab"
 	"edge/lab/ep"
 	"edge/lab/labtest"
@@ -12,8 +14,6 @@ import (
 	"edge/model"
 	"edge/online"
 	"edge/test/golden"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // twelve returns a trainer of the twelve points with those parameters and features that

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"edge/model"
 	"edge/online"
 	"edge/online/sep"
 	"edge/test/golden"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // cloud is a set in memory.

@@ -157,6 +157,33 @@ func TestFileSize(t *testing.T) {
 	}
 }
 
+// Imports come in groups: the standard library, other modules, this program.
+func TestImportGroups(t *testing.T) {
+	for _, s := range read(t, sources) {
+		for i, next := range s.file.Imports {
+			if i == 0 {
+				continue
+			}
+			before := s.file.Imports[i-1]
+			apart := s.set.Position(next.Pos()).Line - s.set.Position(before.Pos()).Line
+			if a, b := importGroup(before), importGroup(next); a > b || a < b && apart < 2 {
+				t.Errorf("%s: %s is not in a group with its like: standard library, other modules, edge", s.set.Position(next.Pos()), next.Path.Value)
+			}
+		}
+	}
+}
+
+// importGroup is the place of an import among the groups of a file.
+func importGroup(i *ast.ImportSpec) int {
+	switch first, _, _ := strings.Cut(strings.Trim(i.Path.Value, `"`), "/"); {
+	case first == "edge":
+		return 2
+	case strings.Contains(first, "."):
+		return 1
+	}
+	return 0
+}
+
 func TestStructSize(t *testing.T) {
 	for _, s := range read(t, sources) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
