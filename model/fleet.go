@@ -80,6 +80,25 @@ func (f *Fleet) clone() *Fleet {
 	return &c
 }
 
+// FleetWeight returns the weight of the fleet in the answers, 0 to 1: that of the guest, or
+// that of the fleet's horizons in the answer with them, times the weight of this answer.
+func (p *Posterior) FleetWeight() (sum float64) {
+	f := p.Fleet
+	switch {
+	case f == nil:
+		return 0
+	case f.Guest != nil:
+		return f.GuestWeight
+	}
+	for _, w := range p.Weights[len(p.Weights)-f.Horizons:] {
+		sum += w
+	}
+	if f.Own != nil {
+		sum *= f.Share
+	}
+	return sum
+}
+
 // WithShares returns f with the weights of the answers of another one. It shares all else
 // with f.
 func (f *Fleet) WithShares(of *Fleet) *Fleet {

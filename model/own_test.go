@@ -72,3 +72,25 @@ func TestOwn(t *testing.T) {
 		}
 	}
 }
+
+// The weight of a fleet in the answers is less than that of its horizons in the answer with
+// them, where the own answer has a share.
+func TestFleetWeight(t *testing.T) {
+	own := &Posterior{}
+	for name, tc := range map[string]struct {
+		fleet *Fleet
+		want  float64
+	}{
+		"no fleet":             {nil, 0},
+		"own labels disagree":  {&Fleet{Horizons: 2, Own: own, Share: 0.125}, 0.09375},
+		"own labels agree":     {&Fleet{Horizons: 2, Own: own, Share: 1}, 0.75},
+		"one answer":           {&Fleet{Horizons: 2}, 0.75},
+		"members without sums": {&Fleet{Own: own, Share: 1}, 0},
+		"guest in the warm-up": {&Fleet{Guest: &Posterior{}, GuestWeight: 0.3}, 0.3},
+	} {
+		p := &Posterior{Weights: []float64{0.25, 0.25, 0.5}, Fleet: tc.fleet}
+		if got := p.FleetWeight(); got != tc.want {
+			t.Errorf("%s: weight %g, want %g", name, got, tc.want)
+		}
+	}
+}

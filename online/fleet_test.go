@@ -130,7 +130,7 @@ func TestFleetLeavesTheOwnPosterior(t *testing.T) {
 	if answers(func(probs []float64) []float64 { return probs }) < 1e-3 {
 		t.Error("the fleet changes no answer: the test shows nothing")
 	}
-	if weight := with.mix.FleetWeight(); weight < 0.01 {
+	if weight := with.view.FleetWeight(); weight < 0.01 {
 		t.Errorf("the fleet has the weight %g: the test shows nothing", weight)
 	}
 	if a, b := alone.bank.Params().Theta, with.bank.Params().Theta; !slices.Equal(a, b) {
@@ -424,8 +424,8 @@ func replayMerges(t *testing.T, cfg Config, unseen Unseen) {
 	if live.Digest() != again.Digest() {
 		t.Error("the replay ends in another state")
 	}
-	if s := live.FleetStatus(); s.Members != 2 || s.Guest || s.Weight <= 0 || s.Dropped != 0 {
-		t.Errorf("status %+v", s)
+	if f := live.view.Fleet; f.Members != 2 || f.Guest != nil || live.view.FleetWeight() <= 0 || live.bank.Counts.JoinedDropped != 0 {
+		t.Errorf("%d members, weight %g, %d sums dropped", f.Members, live.view.FleetWeight(), live.bank.Counts.JoinedDropped)
 	}
 }
 
@@ -453,7 +453,7 @@ func TestNewcomerWithLateLabels(t *testing.T) {
 				t.Fatal(out.Refused)
 			}
 		}
-		if weight := l.FleetStatus().Weight; l.WarmedUp() || right != (weight > 0.5) {
+		if weight := l.view.FleetWeight(); l.WarmedUp() || right != (weight > 0.5) {
 			t.Errorf("labels that agree with the members: %v; their weight is %v", right, weight)
 		}
 	}

@@ -81,7 +81,7 @@ func TestSumsThatDoNotFactor(t *testing.T) {
 	if err := l.bank.Refresh(); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.FleetStatus().Dropped; got != 1 {
+	if got := l.bank.Counts.JoinedDropped; got != 1 {
 		t.Fatalf("%d sums were dropped", got)
 	}
 	for h, own := range l.fleet.own {

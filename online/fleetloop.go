@@ -7,25 +7,6 @@ import (
 	"edge/online/fleet"
 )
 
-// FleetStatus is the part of a model in a fleet.
-type FleetStatus struct {
-	Members int     // whose sites are in the sums; 0: there is no fleet
-	Guest   bool    // the members answer in a basis of theirs, until the warm-up is over
-	Weight  float64 // of the guest in the answer, or of the fleet's horizons in their mixture
-	Dropped uint64  // sums that did not factor, since the program started
-}
-
-// FleetStatus returns the learner's part in a fleet.
-func (l *Learner) FleetStatus() FleetStatus {
-	s := FleetStatus{Members: l.fleet.members, Guest: l.fleet.guest != nil, Dropped: uint64(l.bank.Counts.JoinedDropped)}
-	if s.Guest {
-		s.Weight = l.mix.GuestWeight()
-	} else {
-		s.Weight = l.mix.FleetWeight()
-	}
-	return s
-}
-
 // Contribution returns Learner.Contribution of the present learner. It waits for Run to
 // compute it, or for ctx to end. ErrRecovering: the learner is one of an earlier moment.
 func (lp *Loop) Contribution(ctx context.Context, member string) (c *fleet.Contribution, err error) {

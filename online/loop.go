@@ -84,7 +84,7 @@ type Status struct {
 	StateBytes int         // size of the last checkpoint
 	Recovering bool        // the journal of an earlier run is being learnt; false: Posterior, read after the status, knows all of it
 	Behind     uint64      // records of the journal to be learnt while Recovering
-	Fleet      FleetStatus // of the latest merge
+	Unfactored uint64      // sums of the fleet that did not factor and were dropped, since the program started
 	Classes    *ClassList  // after record Seq
 }
 
@@ -483,7 +483,7 @@ func (lp *Loop) publishStatus() {
 		Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), OpenNLL: l.batch.nll, Scores: l.Scores(), Counters: l.Counters(),
 		Drift: l.drift.Level(), Drifts: l.drift.Drifts(), Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.checkpoints.size,
 		Recovering: recovering, Behind: left,
-		Fleet: l.FleetStatus(), Classes: l.ClassList(),
+		Unfactored: uint64(l.bank.Counts.JoinedDropped), Classes: l.ClassList(),
 	})
 	if lp.opts.Changed != nil {
 		lp.opts.Changed()

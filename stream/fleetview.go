@@ -33,16 +33,8 @@ func describeFleet(m Model) (of fleet.Model) {
 	status := m.Status()
 	of.WarmedUp, of.Classes = status.WarmedUp, status.Classes.Names
 	post := m.Posterior()
-	switch f := post.Fleet; {
-	case f == nil:
-	case f.Guest != nil:
-		of.Answers, of.Weight = true, f.GuestWeight
-	case f.Horizons > 0:
-		of.Answers = true
-		for _, w := range post.Weights[len(post.Weights)-f.Horizons:] {
-			of.Weight += w
-		}
-	}
+	of.Answers = post.Fleet != nil && (post.Fleet.Guest != nil || post.Fleet.Horizons > 0)
+	of.Weight = post.FleetWeight()
 	return of
 }
 

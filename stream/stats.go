@@ -138,7 +138,6 @@ type Stats struct {
 	Observed     uint64 // messages that were answered before their turn, because the journal failed or the ring was full
 	IDReused     uint64 // samples with the id of another one and other features
 	Unconfirmed  int    // learnt messages that the broker may send again
-	Published    uint64
 
 	Ring, Commit, Outbox int // lengths of the queues
 
@@ -154,11 +153,11 @@ type ConnectionStats struct {
 	Refused    []string // subscriptions that the broker refused
 	Unacked    int64    // unacknowledged messages of QoS 1 and 2 in the node
 
-	Reconnects, ConnectFailures uint64
-
-	ProtocolErrors uint64 // connections and attempts that ended with a ProtocolError
-	Redeliveries   uint64 // reconnects that asked the broker to send messages again, because the ring was full
-	StaleAcks      uint64 // acknowledgements of messages from an earlier connection
+	Reconnects      uint64
+	ConnectFailures uint64 // attempts that failed
+	ProtocolErrors  uint64 // connections and attempts that ended with a ProtocolError
+	Redeliveries    uint64 // reconnects that asked the broker to send messages again, because the ring was full
+	StaleAcks       uint64 // acknowledgements of messages from an earlier connection
 }
 
 // LossStats count the messages and samples that were dropped at a bound.
@@ -229,7 +228,7 @@ func (n *Node) Stats() Stats {
 	s := Stats{
 		ConnectionStats: n.connectionStats(), LossStats: n.lossStats(), Degraded: c.degraded.Load(), CommitFailures: c.commitFailures.Load(),
 		SinceMessage: c.lastMessage.since(), Received: c.received.Load(), Predictions: c.predictions.Load(), Learned: c.learned.Load(), Redelivered: c.redelivered.Load(),
-		Observed: c.observed.Load(), IDReused: c.idReused.Load(), Unconfirmed: int(c.unconfirmed.Load()), Published: n.outbox.Published(),
+		Observed: c.observed.Load(), IDReused: c.idReused.Load(), Unconfirmed: int(c.unconfirmed.Load()),
 		Ring: n.ring.Len(), Commit: len(n.queue) + int(n.counts.held.Load()), Outbox: n.outbox.Len(),
 		Rejected: map[codec.Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
 	}

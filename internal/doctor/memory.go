@@ -151,7 +151,11 @@ func modelsLearnt(cfg *config.Config) (map[string]learntModel, error) {
 		learner, _, _, err := statefile.Restore(store, name, nil)
 		switch {
 		case err == nil:
-			counts[name] = learntModel{len(learner.Posterior().Classes()), learner.FleetStatus().Members}
+			of := learntModel{classes: len(learner.Posterior().Classes())}
+			if f := learner.Posterior().Fleet; f != nil {
+				of.members = f.Members
+			}
+			counts[name] = of
 		case !errors.Is(err, persist.ErrModel):
 			return nil, err
 		}

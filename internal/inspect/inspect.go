@@ -185,14 +185,7 @@ func fleetReport(p *model.Posterior) *FleetReport {
 	if f == nil {
 		return nil
 	}
-	r := &FleetReport{Members: f.Members, Weight: f.GuestWeight, Foreign: append([]string{}, f.Classes...)}
-	if f.Guest == nil {
-		r.Weight = 0
-		for _, w := range p.Weights[len(p.Weights)-f.Horizons:] {
-			r.Weight += w
-		}
-	}
-	return r
+	return &FleetReport{Members: f.Members, Weight: p.FleetWeight(), Foreign: append([]string{}, f.Classes...)}
 }
 
 const (

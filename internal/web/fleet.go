@@ -52,6 +52,12 @@ func fleetMetrics() []metric {
 		{"edge_fleet_weight", "Weight of the fleet in the model's answers, 0 to 1.", kindGauge, byModel, oneOfFleet(func(v *fleet.View) float64 { return v.Weight })},
 		{"edge_fleet_merges_total", "Merges of the members' contributions.", kindCounter, byModel, oneOfFleet(func(v *fleet.View) float64 { return float64(v.Merges) })},
 		{"edge_fleet_missed_total", "Contributions that the broker sent only when it was asked for them again.", kindCounter, byModel, oneOfFleet(func(v *fleet.View) float64 { return float64(v.Missed) })},
+		{"edge_fleet_unfactored_total", "Sums of contributions that were not positive definite: the own labels answer for their class.", kindCounter, byModel,
+			eachModelTo(func(m *modelScrape, to values) {
+				if m.fleet != nil {
+					to.add(float64(m.status.Unfactored), m.Name)
+				}
+			})},
 		{"edge_fleet_refused_total", "Contributions that were refused on arrival or left out of a merge.", kindCounter, labelled("model", "reason"),
 			inFleet(func(v *fleet.View, model string, to values) {
 				for _, reason := range slices.Sorted(maps.Keys(v.Refused)) {

@@ -56,6 +56,7 @@ func nodeMetrics() []metric {
 		}},
 		{"edge_redelivered_total", "Samples and labels that had been taught already.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Redelivered) })},
 		{"edge_observed_total", "Messages that were answered before their turn, while the journal could not be written or the queue was full; they come again.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.Observed) })},
+		{"edge_connect_failures_total", "Attempts to connect to the broker that failed.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.ConnectFailures) })},
 		{"edge_reconnects_total", "Connections to the broker that were lost.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.Reconnects) })},
 		{"edge_protocol_errors_total", "Connections to the broker, and attempts at one, that ended because it sent a packet which MQTT does not allow.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.ProtocolErrors) })},
 		{"edge_id_reused_total", "Samples that came under the id of another one, with other features: the id may be that of the device.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.IDReused) })},

@@ -119,13 +119,3 @@ func (m *Mixture) DecodeFleet(d *wire.Decoder) {
 	d.Fill(m.fleet.logw, "fleet's weights")
 	m.setHorizons()
 }
-
-// FleetWeight is the weight of the fleet's horizons in the mixture, times that of the answer
-// with them.
-func (m *Mixture) FleetWeight() (sum float64) {
-	for _, v := range m.view.Weights[min(m.cfg.Horizons, len(m.view.Weights)):] {
-		sum += v
-	}
-	_, share := m.Own()
-	return share * sum
-}

@@ -94,7 +94,6 @@ type Counters struct {
 	Redeliveries                atomic.Uint64 // reconnects that asked the broker to send messages again, because the queue was full
 	DeferredDropped             atomic.Uint64 // deferred messages that made room for newer ones
 	StaleAcks                   atomic.Uint64 // acknowledgements of messages from an earlier connection
-	Published                   atomic.Uint64
 	OutboxDropped               atomic.Uint64 // publications that were discarded because the outbox was full
 	OutboxRefused               atomic.Uint64 // publications that were discarded because the broker ends the connection upon them
 }

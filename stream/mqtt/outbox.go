@@ -59,9 +59,8 @@ type Outbox struct {
 	culprit  culprit
 	refused  func(topic string, bytes int, limit bool)
 
-	mu        sync.Mutex
-	flying    []flight // publications on their way, in the order of sending; only Serve changes it
-	published uint64   // largest number that Published has returned
+	mu     sync.Mutex
+	flying []flight // publications on their way, in the order of sending; only Serve changes it
 }
 
 func NewOutbox(cfg OutboxConfig, c *Counters) *Outbox {
@@ -142,14 +141,6 @@ func (o *Outbox) acknowledged() (n int) {
 	return n
 }
 
-// Published returns the number of publications that the broker has acknowledged.
-func (o *Outbox) Published() uint64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.published = max(o.published, o.counters.Published.Load()+uint64(o.acknowledged()))
-	return o.published
-}
-
 // idle reports whether all publications are acknowledged.
 func (o *Outbox) idle() bool {
 	o.mu.Lock()
@@ -168,7 +159,6 @@ func (o *Outbox) collect() (oldest *flight, n int) {
 		if !f.ended() || f.d.Error() != nil {
 			break
 		}
-		o.counters.Published.Add(1)
 		o.culprit.acknowledged(f.m)
 		f.d.Free()
 		f.m.Free()
@@ -281,7 +271,6 @@ func (o *Outbox) requeue(conn link) {
 		case !f.ended():
 			unanswered = append(unanswered, *f)
 		case f.d.Error() == nil:
-			o.counters.Published.Add(1)
 			o.culprit.acknowledged(f.m)
 			continue
 		}
