@@ -11,12 +11,17 @@ type ClassList struct {
 	Names    []string
 	Former   map[string]string // former names that still refer to a class, and its present name
 	Imported []string          // of Names, those that a merge has brought, and that have no label of this node
+	Kept     string            // of Names, the only one that was learnt, which no request removes; "": none or several were
 }
 
 // ClassList returns the classes. Read only.
 func (l *Learner) ClassList() *ClassList {
 	names := l.classes.names
-	return &ClassList{Names: names[:len(names):len(names)], Former: l.view.Aliases, Imported: l.importedNames()}
+	list := &ClassList{Names: names[:len(names):len(names)], Former: l.view.Aliases, Imported: l.importedNames()}
+	if only := l.view.Latent; len(only) == 1 {
+		list.Kept = names[only[0]]
+	}
+	return list
 }
 
 // changeClasses handles ClassAdd, ClassRemove and ClassRename. The minibatch that

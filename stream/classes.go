@@ -85,6 +85,12 @@ func (c *classes) waits(label string) bool {
 	return c.waiting[label]
 }
 
+// keeps reports whether the learner surely refuses to remove a class. The caller holds mu.
+func (c *classes) keeps(name string) bool {
+	class, known := c.known[name]
+	return known && class == c.learnt.Kept && c.n == 1 && len(c.ahead) == 0
+}
+
 // room returns the number of classes that may leave no room for one of this label.
 func (l *classList) room(label string) int {
 	n := l.n - len(l.imported) + len(l.waiting)
@@ -116,6 +122,8 @@ func (c *classes) change(seq uint64, ev *online.Event) error {
 		return fmt.Errorf("class %.80q would be one more than classes.max = %d", ev.Label, c.Max)
 	case (ev.Kind == online.ClassRemove || ev.Kind == online.ClassRename) && !c.owns(ev.Label) && c.status().Recovering:
 		return fmt.Errorf("whether there is a class %.80q is not known yet: %w", ev.Label, online.ErrRecovering)
+	case ev.Kind == online.ClassRemove && c.keeps(ev.Label):
+		return fmt.Errorf("%.80q is the only class that was learnt: request reset to forget it", ev.Label)
 	case ev.Kind == online.ClassRename && c.waits(ev.Name):
 		return fmt.Errorf("labels %.80q are not learnt yet, and may make a class: try again", ev.Name)
 	}

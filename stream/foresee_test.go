@@ -110,6 +110,57 @@ func TestRequestsAsTheLearner(t *testing.T) {
 	}
 }
 
+// The only learnt class is not removed, also by a former name; during the warm-up, and
+// where another one may have been learnt meanwhile, the learner decides.
+func TestOnlyLearntClassStays(t *testing.T) {
+	request := func(kind online.Kind, label, name string) online.Event {
+		return online.Event{Kind: kind, Label: label, Name: name}
+	}
+	gone := request(online.ClassRemove, "b", "")
+	for name, tc := range map[string]struct {
+		samples int
+		before  []online.Event // that the learner has learnt
+		ahead   []online.Event
+		remove  string
+		refused bool
+	}{
+		"two classes":     {60, nil, nil, "a", false},
+		"only class":      {60, []online.Event{gone}, nil, "a", true},
+		"former name":     {60, []online.Event{gone, request(online.ClassRename, "a", "c")}, nil, "a", true},
+		"no such class":   {60, []online.Event{gone}, nil, "b", true},
+		"warm-up":         {3, []online.Event{gone}, nil, "a", false},
+		"a class besides": {60, []online.Event{gone, request(online.ClassAdd, "c", "")}, nil, "c", false},
+		"a label ahead":   {60, []online.Event{gone}, []online.Event{{Kind: online.Observe, X: []float64{1}, Label: "c"}}, "a", false},
+		"a reset ahead":   {60, []online.Event{gone}, []online.Event{{Kind: online.Reset}, {Kind: online.Observe, X: []float64{1}, Label: "a"}}, "a", false},
+	} {
+		cfg := online.DefaultConfig()
+		cfg.Features, cfg.Inducing = []string{"x"}, 4
+		learner, err := online.NewLearner(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range tc.samples {
+			learner.Add(&online.Event{Kind: online.Observe, X: []float64{float64(i % 7)}, Label: string(rune('a' + i%2))})
+		}
+		for i := range tc.before {
+			learner.Add(&tc.before[i])
+		}
+		said := &online.Status{Classes: learner.ClassList()}
+		classes := newClasses(cfg.Classes, func() *online.Status { return said })
+		for i := range tc.ahead {
+			if err := classes.change(uint64(i+1), &tc.ahead[i]); err != nil {
+				t.Fatal(err)
+			}
+			learner.Add(&tc.ahead[i])
+		}
+		remove := request(online.ClassRemove, tc.remove, "")
+		refusal, out := classes.change(9, &remove), learner.Add(&remove)
+		if (refusal != nil) != tc.refused || (out.Refused != nil) != tc.refused {
+			t.Errorf("%s: %v, by the learner %v", name, refusal, out.Refused)
+		}
+	}
+}
+
 // names returns the names of the classes, in order.
 func (c *classes) names() (names []string) {
 	c.mu.Lock()
