@@ -55,18 +55,11 @@ func Restore(from, path string) (aside string, err error) {
 }
 
 func restoreFile(from, path string) (aside string, err error) {
-	file, err := lock(from, os.O_RDONLY)
+	file, info, err := openSound(from)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("from %s: %w", from, err)
 	}
 	defer release(file)
-	info, err := file.Stat()
-	if err == nil {
-		err = checkSound(file, info.Size())
-	}
-	if err != nil {
-		return "", err
-	}
 	if there, err := os.Stat(path); err == nil && os.SameFile(info, there) {
 		return "", errors.New("the backup is this file itself; nothing was changed")
 	}
@@ -85,6 +78,23 @@ func restoreFile(from, path string) (aside string, err error) {
 	}
 	_, err = copyChecked(file, path, rename)
 	return aside, err
+}
+
+// openSound opens a state file that needs no repair. The caller releases it.
+func openSound(path string) (*os.File, os.FileInfo, error) {
+	file, err := lock(path, os.O_RDONLY)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err == nil {
+		err = checkSound(file, info.Size())
+	}
+	if err != nil {
+		release(file)
+		return nil, nil, err
+	}
+	return file, info, nil
 }
 
 // copyChecked copies a state file to a path and checks the copy; after an error it

@@ -81,8 +81,8 @@ func TestBackupRefuses(t *testing.T) {
 		"restore a missing file": {putOver(path), tempPath(t), fs.ErrNotExist},
 	} {
 		to := tempPath(t)
-		if err := tc.do(tc.from, to); !errors.Is(err, tc.want) {
-			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		if err := tc.do(tc.from, to); !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.from) {
+			t.Errorf("%s: %v, want %v of %s", name, err, tc.want, tc.from)
 		}
 		left, _ := os.ReadDir(filepath.Dir(to))
 		if len(left) > 0 {

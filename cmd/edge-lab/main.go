@@ -33,7 +33,7 @@ comparisons, figures and options that a device does not need.
 Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 5 store.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cli.KnownCommand,
+		Args:          cli.NoArgs,
 		RunE:          func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error { // before the work
 			for _, name := range []string{"plot", "plot-sets", "output"} {

@@ -11,7 +11,7 @@ func newPublishedCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "published",
 		Short: "The published experiments of the literature, each by one command",
-		Args:  cli.KnownCommand,
+		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newTablesCommand(), newSchedulesCommand(), newPlaneCommand(), newOverTimeCommand(), newMinibatchesCommand(), newObjectivesCommand(),

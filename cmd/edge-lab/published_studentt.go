@@ -135,7 +135,7 @@ lengthscale 0.25, and the same with 4 to 7 labels flipped. It prints the median 
 learnt lengthscale and variance, of the divergence of the predictions from the true
 probabilities (nats), and the number of fits that predict 1/2 everywhere or have a kernel
 far from all data.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, _ []string) error {
 			if err := s.Validate(); err != nil {
 				return exit.With(exit.Usage, err)

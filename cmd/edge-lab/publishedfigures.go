@@ -110,7 +110,7 @@ It prints error and nll on as many other rows, and draws the true boundaries in 
 the predicted ones in black, and where the inducing points are. Published: M = 1, 2, 4
 to 256 and 2000 updates; the default takes about a minute.`,
 		Example: "  edge-lab published figure3 --inducing 1,4,16 --plot figure3.svg",
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if err := c.Validate(); err != nil {
 				return exit.With(exit.Usage, err)

@@ -36,7 +36,7 @@ shared subscription is delivered, and a retained message by a wildcard. It exits
 with 1 if the broker does not do what the configuration needs.`,
 		Example: `  edge check -c edge.yaml
   edge check -c edge.yaml --connect`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			c, err := config.Load(path)
 			if err != nil {

@@ -21,7 +21,7 @@ func newConfigCommand() *cobra.Command {
 		Short: "Print a sample configuration, its schema, or what is in effect",
 		Example: `  edge config sample >edge.yaml
   edge config show -c edge.yaml`,
-		Args: cli.KnownCommand,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newConfigSampleCommand(), newConfigSchemaCommand(), newConfigShowCommand())
@@ -42,7 +42,7 @@ rate and a window: the length, of several, whose windows had the lowest error on
 the first 100000 rows.`,
 		Example: `  edge config sample >edge.yaml
   edge config sample --from gas.csv.gz --from room.csv >edge.yaml`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if len(from) == 0 {
 				return printHeld(cmd, configs.Sample)
@@ -91,7 +91,7 @@ func newConfigSchemaCommand() *cobra.Command {
 		Use:     "schema",
 		Short:   "Print the JSON schema of the configuration, for editors",
 		Example: "  edge config schema >edge.schema.json",
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			return printHeld(cmd, configs.Schema)
 		}),
@@ -107,7 +107,7 @@ func newConfigShowCommand() *cobra.Command {
 overridden by EDGE_* environment variables. Secrets are never part of it, only
 where they are.`,
 		Example: "  EDGE_MQTT_SERVERS=mqtt://broker.lan edge config show -c edge.yaml",
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			c, err := config.Load(path)
 			if err != nil {

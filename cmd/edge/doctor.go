@@ -43,7 +43,7 @@ It exits with 0 unless a check failed; warnings are no failures.`,
 		Example: `  edge doctor -c edge.yaml
   edge doctor -c edge.yaml --rate 10
   sudo STATE_DIRECTORY=/var/lib/edge edge doctor -c /etc/edge/edge.yaml --json`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if !(rate >= 0) {
 				return exit.With(exit.Usage, errors.New("--rate: want 0 or more"))

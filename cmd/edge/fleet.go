@@ -42,7 +42,7 @@ others have published. docs/guide/fleet.md explains it.
 
 All of them connect to the broker of the configuration, with its credentials.
 MODEL may be left out if one model of the configuration is in a fleet.`,
-		Args: cli.KnownCommand,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 		Example: `  edge fleet ls
   edge fleet forget pi7`,

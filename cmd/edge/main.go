@@ -39,7 +39,7 @@ sparse multi-class Gaussian process, and publishes the class probabilities.
 Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cli.KnownCommand,
+		Args:          cli.NoArgs,
 		RunE:          func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 		Example:       "  edge demo\n  edge config sample >edge.yaml\n  edge run -c edge.yaml",
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,7 +25,7 @@ func newResetCommand() *cobra.Command {
 from the state file. The daemon must not be running. There is no way back.`,
 		Example: `  edge reset -c edge.yaml --model bearing
   edge reset --state edge.db --all --yes`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if (model == "") != all {
 				return exit.With(exit.Usage, errors.New("reset: give either --model NAME or --all"))
@@ -54,8 +53,8 @@ from the state file. The daemon must not be running. There is no way back.`,
 
 // reset removes one model, or all of them if model is "".
 func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
-	if _, err := os.Stat(state); err != nil {
-		return exit.With(exit.Store, fmt.Errorf("reset: %w", err)) // persist.Open would create the file
+	if err := statefile.Find(state); err != nil {
+		return exit.With(exit.Store, fmt.Errorf("reset: nothing is learnt: %w", err))
 	}
 	store, err := persist.Open(state, persist.Options{})
 	if err != nil {
@@ -65,6 +64,10 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 	models, err := store.Models()
 	if err != nil {
 		return exit.With(exit.Store, err)
+	}
+	if len(models) == 0 {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s holds no model\n", state)
+		return nil
 	}
 	if model != "" {
 		models = []string{model}

@@ -9,6 +9,21 @@ import (
 	"edge/persist"
 )
 
+// A file without models is said to be so.
+func TestResetOfNoModel(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edge.db")
+	store, err := persist.Open(path, persist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errOut := edge(t, "reset", "--state", path, "--all"); code != exit.OK || out != path+" holds no model\n" || errOut != "" {
+		t.Errorf("exits with %d and prints %q, %q", code, out, errOut)
+	}
+}
+
 // reset asks for each model before it removes the first, and reads all answers of a pipe.
 func TestResetAsks(t *testing.T) {
 	for name, tc := range map[string]struct {

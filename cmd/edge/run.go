@@ -36,7 +36,7 @@ whenever one of those files changes.`,
 		Example: `  edge run -c edge.yaml
   EDGE_MQTT_SERVERS=mqtt://broker.lan edge run -c edge.yaml
   kill -HUP $(pidof edge)`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if length < 0 {
 				return exit.With(exit.Usage, fmt.Errorf("--for %v: want more than 0s", length))

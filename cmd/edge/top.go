@@ -37,7 +37,7 @@ EDGE_MQTT_PASSWORD_FILE.`,
 		Example: `  edge top -c edge.yaml
   edge top --broker mqtt://broker.lan --node pi4-hall
   edge top --broker mqtt://broker.lan --node pi4-hall --once --json`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if t.Interval < 100*time.Millisecond {
 				return exit.With(exit.Usage, errors.New("--interval: want at least 100ms"))

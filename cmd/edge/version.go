@@ -16,7 +16,7 @@ func newVersionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print what this binary was built from",
 		Example: "  edge version --json",
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			v := process.Build()
 			if asJSON {

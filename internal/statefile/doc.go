@@ -2,6 +2,7 @@
 // the commands that look at a file while no daemon runs (inspect, predict,
 // doctor) and for the daemon's start.
 //
+//	Find       whether there is a file
 //	Open       an existing file, read-only
 //	Effective  the configuration that applies beside the states in it
 //	Unused     the models that the configuration does not name

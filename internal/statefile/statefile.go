@@ -3,6 +3,7 @@ package statefile
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -11,10 +12,19 @@ import (
 	"edge/persist"
 )
 
+// Find returns an error unless there is a file at path, which package persist would make.
+func Find(path string) error {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("state file: %w; `edge run` makes it, and `edge train -o`", err)
+	}
+	return err
+}
+
 // Open opens an existing state file for reading. A running daemon has it locked:
 // the error then names the way out.
 func Open(path string) (*persist.Store, error) {
-	if _, err := os.Stat(path); err != nil {
+	if err := Find(path); err != nil {
 		return nil, err
 	}
 	store, err := persist.OpenReadOnly(path, persist.Options{})

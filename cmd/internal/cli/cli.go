@@ -16,11 +16,18 @@ import (
 	"edge/stream/field"
 )
 
-// KnownCommand is the Args of a command that only has subcommands: it refuses an
-// argument, and suggests the subcommand with the nearest name.
-func KnownCommand(cmd *cobra.Command, args []string) error {
+// NoArgs is the Args of a command that takes none. It suggests the subcommand with the
+// nearest name, and, for a file, the flag of the configuration.
+func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
+	}
+	if !cmd.HasSubCommands() {
+		hint := ""
+		if cmd.Flags().ShorthandLookup("c") != nil {
+			hint = "; a configuration is given by -c FILE"
+		}
+		return fmt.Errorf("%s takes no argument, not %q%s", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), args[0], hint)
 	}
 	var names []string
 	for _, sub := range cmd.Commands() {
@@ -72,10 +79,10 @@ func checkDefaults(root *cobra.Command, args []string) {
 				if err != nil {
 					return err
 				}
-				return KnownCommand(of, rest)
+				return NoArgs(of, rest)
 			}
 		case "completion":
-			cmd.Args, cmd.RunE = KnownCommand, func(cmd *cobra.Command, args []string) error { return cmd.Help() }
+			cmd.Args, cmd.RunE = NoArgs, func(cmd *cobra.Command, args []string) error { return cmd.Help() }
 		}
 	}
 }
