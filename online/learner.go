@@ -35,13 +35,16 @@ var (
 
 // Counters count the work of a learner since it began.
 type Counters struct {
-	Steps, StepsRefused, LabelsRefused, CholeskyRetries uint64
+	Steps           uint64 `json:"steps"`
+	StepsRefused    uint64 `json:"steps_refused"`
+	LabelsRefused   uint64 `json:"labels_refused"`
+	CholeskyRetries uint64 `json:"cholesky_retries"`
 
-	CorrectionsExact  uint64 // the wrong label was removed from the model
-	CorrectionsAdded  uint64 // the right label was learnt in addition to the wrong one
-	CandidatesDropped uint64 // labels that were dropped before they were confirmed
+	CorrectionsExact  uint64 `json:"corrections_exact"`  // the wrong label was removed from the model
+	CorrectionsAdded  uint64 `json:"corrections_added"`  // the right label was learnt in addition to the wrong one
+	CandidatesDropped uint64 `json:"candidates_dropped"` // labels that were dropped before they were confirmed
 
-	Calibrations uint64 // times that features were calibrated
+	Calibrations uint64 `json:"calibrations"` // times that features were calibrated
 }
 
 // Learner holds a model's whole state and learns. It is single-threaded.

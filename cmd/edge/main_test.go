@@ -125,6 +125,7 @@ func TestExitCodes(t *testing.T) {
 		"no such data file":         {[]string{"eval", missing}, exit.Runtime, "no such file"},
 		"no such label":             {[]string{"eval", table, "--label", "z"}, exit.Runtime, `no column is called "z"`},
 		"no such configuration":     {[]string{"run", "-c", missing}, exit.Config, "`edge config sample` prints one"},
+		"folder as configuration":   {[]string{"run", "-c", t.TempDir()}, exit.Config, "is a directory\n"},
 		"configuration is wrong":    {[]string{"check", "-c", table}, exit.Config, "table.csv:1:1"},
 		"learner out of range":      {[]string{"eval", table, "--inducing", "1"}, exit.Config, "inducing"},
 		"features of other names":   {[]string{"eval", table, "-c", valid}, exit.Runtime, "no columns of the file: rms, kurtosis, peak_hz; the columns are x, y"},

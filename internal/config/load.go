@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -14,7 +15,11 @@ import (
 func Load(path string) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, exit.With(exit.Config, fmt.Errorf("configuration: %w; `edge config sample` prints one to begin with", err))
+		hint := ""
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "; `edge config sample` prints one to begin with"
+		}
+		return nil, exit.With(exit.Config, fmt.Errorf("configuration: %w%s", err, hint))
 	}
 	c, err := Parse(path, data, os.Environ())
 	return c, exit.With(exit.Config, err)

@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"edge/online"
@@ -33,5 +35,16 @@ func TestPendingSamples(t *testing.T) {
 	r, err := File(path, nil)
 	if err != nil || len(r.Models) != 1 || r.Models[0].Pending != 2 {
 		t.Errorf("%+v, %v, want 2 pending samples", r, err)
+	}
+}
+
+// The keys of the JSON object are in lower case, as everywhere.
+func TestKeys(t *testing.T) {
+	text, err := json.Marshal(&Report{Models: []ModelReport{{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wrong := regexp.MustCompile(`"[a-z_]*[^a-z_"][^"]*":`).FindAllString(string(text), -1); len(wrong) > 0 {
+		t.Errorf("keys %q", wrong)
 	}
 }

@@ -257,7 +257,7 @@ func TestPanicInTheLearner(t *testing.T) {
 			t.Errorf("%d samples are known, want all but one of %d", n, operationRows)
 		}
 		_, out, _ := harness.Run(t, "inspect", store, "--json")
-		if n := gjson.Get(out, "models.0.counters.StepsRefused").Int(); n != 1 {
+		if n := gjson.Get(out, "models.0.counters.steps_refused").Int(); n != 1 {
 			t.Errorf("%d steps are counted as refused, want 1: %s", n, out)
 		}
 	})
