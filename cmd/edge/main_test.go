@@ -248,7 +248,7 @@ control: {enabled: true}
 		"in fleet hall: reads edge/fleet/hall/+; publishes on edge/fleet/hall/pi4 after 100 labels or fewer, or 1h0m0s after they came, at most once in 1m0s; basis own, scale shared\n",
 		"follows fleet attic by edge/fleet/attic/+: it neither learns nor publishes there\n",
 		"home     each model is a device of Home Assistant, announced on homeassistant/device/…\n",
-		"control  learning is switched on and off on edge/pi4/request/learning/<model>, by any client that may publish there\n",
+		"control  any client that may publish on edge/pi4/request/# changes classes, switches learning off and resets models\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("edge check prints\n%s\nwant %q", out, want)

@@ -62,7 +62,7 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 		fmt.Fprintf(w, "home     each model is a device of Home Assistant, announced on %s/device/…\n", c.HomeAssistant.DiscoveryPrefix)
 	}
 	if c.Control.Enabled {
-		fmt.Fprintf(w, "control  learning is switched on and off on %s/request/learning/<model>, by any client that may publish there\n", own)
+		fmt.Fprintf(w, "control  any client that may publish on %s/request/# changes classes, switches learning off and resets models\n", own)
 	}
 	footprintOf(c).describe(w, NewHost().memoryBounds(c))
 	full, err := c.StorePath()
