@@ -24,8 +24,8 @@ then a summary.
 
 Without FILE the sensors are the waveform generator of Breiman et al. (1984): 21
 features, three classes; the best that any classifier can do is an error of 0.133.
-Six of ten samples bring their label. The page shows the values of the others and takes a label for
-them, as it does for a person who knows what a real sample was.
+Six of ten samples bring their label. The page shows the values of the others and
+takes a label for them, as it does for a person who knows what a real sample was.
 
 With --signals the sensor is an accelerometer on a machine: 640 rows a second of
 three signals, of which the daemon makes windows of 64 rows, and 30 features of

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -72,12 +73,18 @@ func compareGolden(t *testing.T, path, now string) {
 	}
 }
 
-// Every command without subcommands has an example, and no flag takes a secret.
+// Every command without subcommands has an example, its text fits a terminal, and no flag
+// takes a secret.
 func TestCommandsAreExplained(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		if cmd.Short == "" || cmd.Runnable() && cmd.Example == "" {
 			t.Errorf("%s has no short description, or no example", cmd.CommandPath())
+		}
+		for line := range strings.Lines(cmd.Long) {
+			if n := utf8.RuneCountInString(line); n > 88 {
+				t.Errorf("%s: a line of %d characters: %s", cmd.CommandPath(), n, line)
+			}
 		}
 		if f := cmd.Flags().Lookup("password"); f != nil {
 			t.Errorf("%s takes a password on the command line", cmd.CommandPath())
