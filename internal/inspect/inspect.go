@@ -236,8 +236,11 @@ func (r *ModelReport) print(w io.Writer) {
 	for i, c := range r.Checkpoints {
 		fmt.Fprintf(w, "  %-10s generation %d up to record %d, %s\n", onlyFirst(i, "checkpoint"), c.Generation, c.Seq, terminal.Bytes(uint64(c.Bytes)))
 	}
-	fmt.Fprintf(w, "  journal    records %d to %d, %d not in these figures; %d messages remembered, %d samples wait for a label\n",
-		r.JournalFirst, r.JournalLast, r.Unlearnt, r.Dedupe, r.Pending)
+	journal := "empty"
+	if r.JournalFirst <= r.JournalLast {
+		journal = fmt.Sprintf("records %d to %d, %d not in these figures", r.JournalFirst, r.JournalLast, r.Unlearnt)
+	}
+	fmt.Fprintf(w, "  journal    %s; %d messages remembered, %d samples wait for a label\n", journal, r.Dedupe, r.Pending)
 	fmt.Fprintf(w, "  digest     %s\n", r.Digest)
 	width := 0
 	for _, c := range r.Classes {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"edge/online"
@@ -34,7 +35,12 @@ func TestPendingSamples(t *testing.T) {
 	}
 	r, err := File(path, nil)
 	if err != nil || len(r.Models) != 1 || r.Models[0].Pending != 2 {
-		t.Errorf("%+v, %v, want 2 pending samples", r, err)
+		t.Fatalf("%+v, %v, want 2 pending samples", r, err)
+	}
+	var text strings.Builder
+	r.Print(&text)
+	if want := "journal    empty; 0 messages remembered, 2 samples wait for a label\n"; !strings.Contains(text.String(), want) {
+		t.Errorf("it prints\n%s\nwant %q", &text, want)
 	}
 }
 
