@@ -38,15 +38,22 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), suggestion(args[0], "", names))
 }
 
-// nearestFlag adds a suggestion to the error of an unknown flag.
+// nearestFlag adds a suggestion to the error of an unknown flag: the command of that name, or
+// the nearest flag.
 func nearestFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return err
 	}
+	name := unknown.GetSpecifiedName()
+	for _, sub := range cmd.Commands() {
+		if sub.Name() == name {
+			return fmt.Errorf("%w; did you mean %s?", err, sub.CommandPath())
+		}
+	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return fmt.Errorf("%w%s", err, suggestion(unknown.GetSpecifiedName(), "--", names))
+	return fmt.Errorf("%w%s", err, suggestion(name, "--", names))
 }
 
 // suggestion returns the text after an unknown word that names a similar known
