@@ -34,7 +34,11 @@ func describeSignals(w io.Writer, name string, s codec.Stream, verbose bool) {
 	if window := stage.Window; window.Length.Message {
 		fmt.Fprintf(w, "         each message is a window; no rows are kept\n")
 	} else if window.Length.Set() {
-		fmt.Fprintf(w, "         windows of %s every %s, which begin anew after a silence of %v\n", rowsOrTime(window.Length), rowsOrTime(stage.Hop()), stage.Gap(s.Raw.Rate.Hz))
+		late := ""
+		if s.Raw.Rate.Hz > 0 && window.MaxGap == 0 {
+			late = ", or of half of a message without times if that is longer"
+		}
+		fmt.Fprintf(w, "         windows of %s every %s, which begin anew after a silence of %v%s\n", rowsOrTime(window.Length), rowsOrTime(stage.Hop()), stage.Gap(s.Raw.Rate.Hz), late)
 		kept, most := "at most", uint64(size.Most*size.RowBytes)
 		if size.Rows > 0 && size.Rows < size.Most {
 			kept = fmt.Sprintf("%d rows of %s, %s a device; at most", size.Rows, count(size.Signals, "signal"), terminal.Bytes(uint64(size.Rows*size.RowBytes)))

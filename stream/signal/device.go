@@ -62,6 +62,7 @@ func (s *Stage) device(name string) *device {
 
 func (s *Stage) newDevice(name string) *device {
 	d := &device{name: name, lag: notNear, inputs: make([]int64, len(s.opts.Inputs))}
+	d.window.gap = s.gap
 	if s.formulas != nil {
 		d.memory = s.formulas.NewMemory()
 	}

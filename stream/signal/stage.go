@@ -90,7 +90,7 @@ type Stage struct {
 	*layout
 	opts   Options
 	cfg    Config
-	gap    int64 // ns; 0: a silence of any length ends no window
+	gap    int64 // that of the configuration, ns; 0: a silence of any length ends no window
 	counts *Counts
 
 	devices map[string]*list.Element
@@ -154,6 +154,7 @@ func (s *Stage) Take(m *Message) []Sample {
 	s.reset()
 	d := s.device(m.Device)
 	d.arrival = d.arrival || !m.Own
+	d.window.gap = s.gapOf(m)
 	first := len(s.out)
 	if s.cfg.Window.Length.Message {
 		d.beginAnew()

@@ -253,6 +253,40 @@ func TestMessagesWithARateComeUnevenly(t *testing.T) {
 	}
 }
 
+// Messages of rows without times that come late by less than half of the time that their rows take do
+// not begin the window anew; a message that is lost does.
+func TestMessagesWithARateComeLate(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		arrivals []int64 // ms, of messages of 100 rows at 1 kHz
+		own      bool    // the rows have times
+		length   Span
+		maxGap   time.Duration
+		gaps     uint64
+		windows  int
+	}{
+		{"in time", []int64{1000, 1100, 1200, 1300}, false, Span{Rows: 200}, 0, 0, 2},
+		{"late", []int64{1000, 1140, 1200, 1345}, false, Span{Rows: 200}, 0, 0, 2},
+		{"late, windows by time", []int64{1000, 1140, 1200, 1345}, false, Span{Time: 100 * time.Millisecond}, 0, 0, 3},
+		{"one is lost", []int64{1000, 1100, 1300, 1400}, false, Span{Rows: 200}, 0, 1, 2},
+		{"late, with max_gap", []int64{1000, 1140, 1200, 1345}, false, Span{Rows: 200}, 10 * time.Millisecond, 2, 1},
+		{"a silence of rows with times", []int64{1000, 1140, 1240, 1340}, true, Span{Rows: 200}, 0, 1, 1},
+	} {
+		s := newStage(t, Options{Rate: 1000, Config: config([]string{"x"}, func(w *Window) { w.Length, w.Hop, w.MaxGap = test.length, test.length, test.maxGap })})
+		var got []string
+		for _, ms := range test.arrivals {
+			m := &Message{Device: "p", Own: test.own, Arrived: ms * 1e6}
+			for k := range int64(100) {
+				m.Rows = append(m.Rows, Row{Time: m.Arrived - (99-k)*1e6, X: []float64{float64(k)}})
+			}
+			got = append(got, ids(copies(s.Take(m)))...)
+		}
+		if n := s.Counts().Gaps.Load(); n != test.gaps || len(got) != test.windows {
+			t.Errorf("%s: %d gaps, want %d; windows %v, want %d", test.name, n, test.gaps, got, test.windows)
+		}
+	}
+}
+
 // Held values are as old after the clock was set back as their times say, and not as old as
 // 1970: those of times that have not come yet count as new.
 func TestHeldValuesAfterTheClockWasSetBack(t *testing.T) {

@@ -97,9 +97,19 @@ func (s *Stage) setBack(d *device, t int64) {
 	d.last, d.tick, d.heard = 0, 0, 0
 }
 
+// gapOf returns the silence before a message after which the window of its device begins anew. By default
+// a message whose rows are counted back from its arrival may come late by half of the time that they
+// take. If the message before it is lost, the silence is that whole time.
+func (s *Stage) gapOf(m *Message) int64 {
+	if s.gap == 0 || s.cfg.Window.MaxGap > 0 || m.Own || len(m.Rows) == 0 {
+		return s.gap
+	}
+	return max(s.gap, (m.Arrived-m.Rows[0].Time)/2)
+}
+
 // beginsAnew reports whether a row comes after a silence that ends the window.
 func (s *Stage) beginsAnew(d *device, t int64) bool {
-	if s.gap == 0 || d.rows == 0 || t-d.last <= s.gap {
+	if gap := d.window.gap; gap == 0 || d.rows == 0 || t-d.last <= gap {
 		return false
 	}
 	s.counts.Gaps.Add(1)

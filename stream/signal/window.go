@@ -16,6 +16,7 @@ type window struct {
 	runs   []run     // labels of the rows, in order
 	at     int       // ring: the row that is replaced next; queue: the first row that is kept
 	next   int64     // start of the next window by time; 0: not known
+	gap    int64     // silence after which the window begins anew; 0: one of any length ends none
 
 	sticky bool    // the last label was a state
 	starts []int64 // times of the rows that begin the windows by count or by message in progress
@@ -108,7 +109,7 @@ func (s *Stage) closeBefore(d *device, t int64) {
 	}
 	for w.next+length <= t {
 		from, to := w.next, w.next+length
-		if to-d.last > s.gap { // and so do all that follow
+		if to-d.last > w.gap { // and so do all that follow
 			w.next = max(w.next, ceilTo(t-length+1, hop))
 			w.keepFrom(w.next, s.cfg.Window.Resample > 0)
 			return
@@ -119,7 +120,7 @@ func (s *Stage) closeBefore(d *device, t int64) {
 		case n >= s.cfg.Window.MinRows:
 			s.closeWindow(d, '@', from, to, n)
 		case n == 0:
-			more = min(t-to, s.gap-(to-d.last)) / hop
+			more = min(t-to, w.gap-(to-d.last)) / hop
 			fallthrough
 		default:
 			s.counts.Thin.Add(uint64(1 + more))
@@ -133,7 +134,7 @@ func (s *Stage) closeBefore(d *device, t int64) {
 func (s *Stage) nextEnd(d *device) int64 {
 	length := int64(s.cfg.Window.Length.Time)
 	w := &d.window
-	if length == 0 || d.rows == 0 || d.last < w.next || w.next+length-d.last > s.gap {
+	if length == 0 || d.rows == 0 || d.last < w.next || w.next+length-d.last > w.gap {
 		return 0
 	}
 	return w.next + length
