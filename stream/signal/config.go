@@ -54,9 +54,9 @@ type Window struct {
 	// long. Default half of it.
 	Hop Span `yaml:"hop"`
 	// MaxGap is the silence of a device after which its window begins anew. Default ten
-	// rows where the stream has a rate; else 1m by rows, a quarter of Length by time. Before
-	// a message of rows without times, at least half of the time that they take; where rows
-	// are held, at least ten times Every.
+	// rows and at least 2ms where the stream has a rate; else 1m by rows, a quarter of Length
+	// by time. Before a message of rows without times, at least half of the time that they
+	// take; where rows are held, at least ten times Every.
 	MaxGap time.Duration `yaml:"max_gap"`
 	// MinRows is the number of rows below which a window by time is left out. Default 8.
 	MinRows int `yaml:"min_rows"`

@@ -287,6 +287,25 @@ func TestMessagesWithARateComeLate(t *testing.T) {
 	}
 }
 
+// Times in whole ms, as most senders have them, begin no window anew, whatever the rate.
+func TestGapsOfRoundedTimes(t *testing.T) {
+	for _, rate := range []int64{1000, 22050, 44100, 48000} {
+		s := newStage(t, Options{Rate: float64(rate), Config: config([]string{"x"}, func(w *Window) { w.Length = Span{Rows: 2048} })})
+		for i := range int64(50) {
+			const rows = 1000
+			last := 1_700_000_000*second + i*rows*second/rate/1e6*1e6
+			m := &Message{Device: "p", Own: true, Arrived: last}
+			for k := range int64(rows) {
+				m.Rows = append(m.Rows, Row{Time: last - (rows-1-k)*second/rate, X: []float64{1}})
+			}
+			s.Take(m)
+		}
+		if n := s.Counts().Gaps.Load(); n > 0 {
+			t.Errorf("%d Hz: %d gaps, want none", rate, n)
+		}
+	}
+}
+
 // Held values are as old after the clock was set back as their times say, and not as old as
 // 1970: those of times that have not come yet count as new.
 func TestHeldValuesAfterTheClockWasSetBack(t *testing.T) {

@@ -14,6 +14,7 @@ const (
 	shortestGrace = time.Second
 
 	defaultGap          = time.Minute
+	shortestGap         = 2 * time.Millisecond // times of payloads are often rounded to ms
 	defaultLateMessages = 32
 )
 
@@ -34,7 +35,7 @@ func (c Config) Gap(rate float64) time.Duration {
 	case w.MaxGap > 0:
 		return w.MaxGap
 	case rate > 0:
-		gap = time.Duration(10 / rate * float64(time.Second))
+		gap = max(time.Duration(10/rate*float64(time.Second)), shortestGap)
 	case w.Length.Time > 0:
 		gap = w.Length.Time / 4
 	}
