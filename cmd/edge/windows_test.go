@@ -214,6 +214,17 @@ func TestCheckOfSignals(t *testing.T) {
 	if _, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "thin.yaml", thin)); !strings.Contains(out, "warning  streams.hip.window: no sample is made: 1m0s has 6 rows, and min_rows is 8") || strings.Contains(out, "samples an hour") {
 		t.Errorf("windows that are never made are not told in\n%s%s", out, errOut)
 	}
+	_, tail, _ := strings.Cut(string(text), "window: {length: 256, hop: 128}")
+	for stage, warns := range map[string]bool{
+		"": true, "window: {length: 256}": true, "window: {length: 256, correlations: false}": false,
+		"hold: {on: any}": false, "on_missing: marginalise": false, "window: {length: 256, of: [x]}": false,
+	} {
+		inputs := "streams:\n  hip:\n    inputs: {x: {topics: [lab/x]}, \"y\": {topics: [lab/y]}}\n    " + stage + tail
+		code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "inputs.yaml", inputs))
+		if code != exit.OK || strings.Contains(out, "warning  streams.hip: samples that need the signals of two inputs") != warns {
+			t.Errorf("%q of two inputs exits with %d; want a warning: %v\n%s%s", stage, code, warns, out, errOut)
+		}
+	}
 	rows := strings.Replace(string(text), "window: {length: 256, hop: 128}", "hold: {every: 100ms}", 1)
 	if _, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "rows.yaml", rows)); !strings.Contains(out, "warning  streams.hip: 10 samples a second of each device; a window or a longer hold.every") {
 		t.Errorf("the hint for rows is not in\n%s%s", out, errOut)

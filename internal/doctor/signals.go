@@ -96,6 +96,10 @@ func SignalDoubts(c *config.Config) (doubts []string) {
 		if size.Thin {
 			doubts = append(doubts, fmt.Sprintf("%s: no sample is made: %v has %s, and min_rows is %d: a longer length, or a smaller min_rows", key, window.Length, count(size.Rows, "row"), window.MinRows))
 		}
+		together := !window.Length.Set() || window.Correlations && size.Signals > 1 && !size.Uncorrelated
+		if together && len(s.Raw.Inputs) > 1 && !stage.Hold.Set() && s.OnMissing == codec.OnMissingReject {
+			doubts = append(doubts, fmt.Sprintf("streams.%s: samples that need the signals of two inputs at once, as correlations do, are refused: without hold a row has those of one: hold; or on_missing: marginalise; or window.correlations: false", name))
+		}
 		if size.Uncorrelated {
 			doubts = append(doubts, fmt.Sprintf("%s: correlations are no features, as %d signals have windows: at most 6 have them; window.of names fewer, correlations: false says so", key, size.Signals))
 		}
