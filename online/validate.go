@@ -67,7 +67,7 @@ func (c Config) Validate() error {
 	check(c.Batch.MaxWait == 0 || c.Batch.MaxWait >= time.Millisecond, "batch.max_wait", c.Batch.MaxWait, "0 (by count alone) or at least 1ms")
 	check(len(c.Classes.Names) <= maxClasses, "classes.names", len(c.Classes.Names), "at most 250 names")
 	check(c.Classes.Open || len(c.Classes.Names) >= 2, "classes.names", len(c.Classes.Names), "two names or more, or classes.open: true")
-	for i, name := range c.Classes.Names {
+	for i, name := range c.Classes.Names[:min(len(c.Classes.Names), maxClasses)] {
 		check(name != "" && len(name) <= MaxLabel, "classes.names", name, "1 to 256 bytes each")
 		check(!slices.Contains(c.Classes.Names[:i], name), "classes.names", name, "no name twice")
 	}

@@ -329,3 +329,17 @@ func gzipped(t testing.TB, data []byte) []byte {
 	}
 	return b.Bytes()
 }
+
+// A file that can be no configuration, such as a large data file, is not read into memory.
+func TestLoadOfALargeFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "readings.csv")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, maxFile+1); err != nil { // sparse
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "readings.csv has more than 16 MiB") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -13,7 +14,7 @@ import (
 // Load reads and validates a configuration: defaults, then the file, then
 // environment variables. Its errors have the exit code exit.Config.
 func Load(path string) (*Config, error) {
-	data, err := os.ReadFile(path)
+	data, err := read(path)
 	if err != nil {
 		hint := ""
 		if errors.Is(err, fs.ErrNotExist) {
@@ -23,6 +24,24 @@ func Load(path string) (*Config, error) {
 	}
 	c, err := Parse(path, data, os.Environ())
 	return c, exit.With(exit.Config, err)
+}
+
+// maxFile bounds the size of a configuration, in bytes.
+const maxFile = 16 << 20
+
+// read returns the content of a configuration. A data file or a state, whose names were exchanged with
+// that of a configuration, is not read into memory.
+func read(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s has more than 16 MiB: is this a configuration?", path)
+	}
+	return data, err
 }
 
 // Parse returns the configuration of a file's content and an environment of the

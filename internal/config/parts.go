@@ -60,8 +60,12 @@ func (c *Config) Learner(name string) (online.Config, error) {
 		if len(cfg.Features) == 0 {
 			cfg.Features = names
 		}
+		known := make(map[string]bool, len(names))
+		for _, f := range names {
+			known[f] = true
+		}
 		for _, f := range cfg.Features {
-			if len(names) > 0 && !slices.Contains(names, f) { // without any, the stream has an error
+			if len(names) > 0 && !known[f] { // without any, the stream has an error
 				return online.Config{}, fmt.Errorf("%s: stream %s has no feature %q", key, s, f)
 			}
 		}

@@ -94,10 +94,12 @@ func (c *Config) checkModel(name string) error {
 		}
 		errs = append(errs, Prefixed(key, learner.Validate()), Prefixed(key+".fleet", m.Fleet.Fits(&learner)))
 	}
-	for i, f := range m.Features {
-		if slices.Contains(m.Features[:i], f) {
+	seen := make(map[string]bool, len(m.Features))
+	for _, f := range m.Features {
+		if seen[f] {
 			fail(key+".features", "%s occurs twice", f)
 		}
+		seen[f] = true
 	}
 	errs = append(errs, Prefixed(key+".pending", m.Pending.Validate()), Prefixed(key+".active", m.Active.Validate()), Prefixed(key+".fleet", m.Fleet.Validate()))
 	if m.Active.Enabled() && m.Pending.Max == 0 {

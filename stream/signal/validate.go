@@ -25,7 +25,7 @@ func (c Config) Validate() error {
 		field.Within("hold", c.Hold.validate()),
 		field.Within("window", c.Window.validate()),
 	}
-	for i, name := range c.Signals {
+	for i, name := range c.Signals[:min(len(c.Signals), maxSignals)] {
 		errs = append(errs,
 			field.Check(name != "" && len(name) <= 256, "signals", fmt.Sprintf("%.40q", name), "names of 1 to 256 bytes"),
 			field.Check(!slices.Contains(c.Signals[:i], name), "signals", name, "each name once"))
