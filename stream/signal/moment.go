@@ -66,7 +66,7 @@ func parseCalendar(text string, zone *time.Location) (int64, bool) {
 	return t.UnixNano(), true
 }
 
-// parseUnix reads a decimal number. Without an exponent it is exact to the rounded ns.
+// parseUnix reads a decimal number, exact to the rounded ns.
 func parseUnix(text string) (int64, bool) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if whole == "" || strings.Trim(whole, "0123456789") != "" || strings.Trim(fraction, "0123456789") != "" {
@@ -90,7 +90,8 @@ func parseUnix(text string) (int64, bool) {
 	return ns, true
 }
 
-// parseFloat reads a number with an exponent.
+// parseFloat reads a number with an exponent, as decoders write floats of CBOR: its shortest decimal
+// digits are the time, since a float64 of ns is exact to 256 of them only.
 func parseFloat(text string) (int64, bool) {
 	if text == "" || text[0]-'0' > 9 || strings.Trim(text, "0123456789.eE+-") != "" {
 		return 0, false
@@ -99,10 +100,7 @@ func parseFloat(text string) (int64, bool) {
 	if err != nil || v < 0 || v >= math.MaxInt64 {
 		return 0, false
 	}
-	if v *= float64(unitOf(v)); v >= math.MaxInt64 {
-		return 0, false
-	}
-	return int64(math.Round(v)), true
+	return parseUnix(strconv.FormatFloat(v, 'f', -1, 64))
 }
 
 // unitOf returns the ns in the unit of a Unix time of this magnitude.
