@@ -238,7 +238,7 @@ func TestConfigSampleOfSignals(t *testing.T) {
 	if code != exit.OK {
 		t.Fatalf("exits with %d: %s", code, errOut)
 	}
-	for _, want := range []string{"topics: [sensors/shaken/+]", `topic_template: "sensors/shaken/{device}"`, `signals: [x, "y"]`, "time: t\n", "rate: 50 # rows a second", "# error by length: 32 ", "max_gap: 200ms}"} {
+	for _, want := range []string{"topics: [sensors/shaken/+]", `topic_template: "sensors/shaken/{device}"`, `signals: [x, "y"]`, "time: t\n", "rate: 50 # rows a second", "# error by length: 32 ", "window: {length: 32} #"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

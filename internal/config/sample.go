@@ -20,8 +20,8 @@ type SignalStream struct {
 	dataset.Recording
 	Rate             float64 // rows a second
 	Length           signal.Span
-	MaxGap, Resample time.Duration
-	Reason           string // of the length
+	MaxGap, Resample time.Duration // of rows that come irregularly
+	Reason           string        // of the length
 }
 
 // SampleFor returns a configuration with a stream and a model for each data file,
@@ -93,12 +93,12 @@ func (s *SignalStream) write(path string, streams, models *strings.Builder) {
 	case s.Lacking:
 		streams.WriteString("    on_missing: marginalise # values are missing in the file\n")
 	}
-	window := fmt.Sprintf("length: %s, max_gap: %v", s.Length, s.MaxGap)
+	window := fmt.Sprintf("length: %s", s.Length)
 	if s.Regular {
 		fmt.Fprintf(streams, "    rate: %g # rows a second\n", s.Rate)
 	} else {
 		fmt.Fprintf(streams, "    # the rows come irregularly, half of them after %v or less: so the windows are times\n", s.Step)
-		window += fmt.Sprintf(", resample: %v", s.Resample)
+		window += fmt.Sprintf(", max_gap: %v, resample: %v", s.MaxGap, s.Resample)
 	}
 	fmt.Fprintf(streams, "    # %s\n    window: {%s} # hop: half of the length\n", s.Reason, window)
 	fmt.Fprintf(models, "  %s:\n    streams: %s\n", name, flow([]string{name}))

@@ -41,7 +41,7 @@ func Propose(ctx context.Context, path string, data dataset.Options) (*config.Si
 	lengths := []int{32, 64, 128, 256, 512, 1024}
 	var words []string
 	if r.Regular {
-		s.MaxGap = roundTime(10 * r.Step)
+		stream.Raw.Rate.Hz = s.Rate // of which the default of max_gap follows
 		for _, n := range lengths {
 			words = append(words, strconv.Itoa(n))
 		}

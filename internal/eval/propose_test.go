@@ -51,7 +51,7 @@ func TestProposeTakesTheFile(t *testing.T) {
 			return "", "1"
 		}, []string{"hold: {on: any} #", "# error by length: 32 0."}, "on_missing", ""},
 		{"words", 2400, func(i int) (string, string) { return power(i), []string{"ON", "off", "Open"}[i%3] }, []string{"# error by length: 32 0."}, "missing", ""},
-		{"few windows", 600, func(i int) (string, string) { return power(i), "1" }, []string{"# no length has 50 windows with one label", "length: 32,"}, "missing", ""},
+		{"few windows", 600, func(i int) (string, string) { return power(i), "1" }, []string{"# no length has 50 windows with one label", "window: {length: 32} #"}, "missing", ""},
 		{"other words", 2400, func(i int) (string, string) { return power(i), []string{"1", "spinning"}[i%2] }, nil, "", `plug.csv:3:15: the file looks like one of signals, and column "state" has "spinning"`},
 	} {
 		path := signalFile(t, c.rows, c.cells)
