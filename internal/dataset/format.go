@@ -260,8 +260,16 @@ func (c *chooser) match(f Format, picked []int) ([]int, error) {
 // listed returns at most 20 names, for an error message.
 func listed(names []string) string {
 	const most = 20
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	var words []string
+	for _, name := range names[:min(len(names), most)] {
+		if short := shorten(name); short != `"`+name+`"` { // it is long, or not for print
+			name = short
+		}
+		words = append(words, name)
 	}
-	return strings.Join(names, ", ")
+	text := strings.Join(words, ", ")
+	if len(names) > most {
+		text += fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return text
 }
