@@ -257,6 +257,9 @@ func (m *Mixture) DecodeOrder(d *wire.Decoder) {
 		d.Fail("more latest labels than labels")
 	}
 	v.Steps = make([]model.Moves, d.Int(model.MaxSteps, "distances"))
+	if len(v.Steps) == 0 {
+		d.Fail("moves of no distance")
+	}
 	for j := range v.Steps {
 		step := &v.Steps[j]
 		if d.Len() < c*c {
