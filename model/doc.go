@@ -10,8 +10,8 @@
 //	q(x) = s − |w|² + v0              1     variance that Z does not explain, plus noise
 //	f_k(x) ~ N(w·m_k, q + |U_k·w|²)         U_k = chol(I + Σ site precisions)⁻¹
 //
-// A Pool corrects the resulting probabilities: their sharpness, and the order of the
-// labels.
+// A Pool corrects the resulting probabilities: their sharpness, the order of the
+// labels, and wrong labels.
 //
 // Posterior holds a frozen state, made of Params, Basis, Gaussian, Scale and Pool;
 // PredictTo and Load with AnswerTo predict with a Workspace of the caller. Margin,

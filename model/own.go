@@ -49,6 +49,7 @@ func (p *Posterior) recombine(dst []float64, fleet int, ws, to *Workspace) {
 	}
 	p.combine(dst, b)
 	p.mix(dst, to)
+	p.mixNoise(dst, to)
 	p.mixFrequencies(dst, to)
 }
 

@@ -83,6 +83,7 @@ func (p *Posterior) Recall(parts []float32, ws *Workspace) bool {
 	b.next = grow(b.next, c)
 	p.combine(b.next, b)
 	p.mix(b.next, ws)
+	p.mixNoise(b.next, ws)
 	p.mixFrequencies(b.next, ws)
 	p.mixOwn(b.next, ws)
 	return true

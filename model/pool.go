@@ -22,6 +22,7 @@ type Pool struct {
 	Weights []float64 // of the Members, sum 1; nil: the bank's mixture is the answer
 	Order   Order     // of the labels
 	Stack   Stack     // blends of experts, mixed with the answer of the Members
+	Noise   Noise     // of the labels
 	Prior   float64   // weight of the class frequencies in the answer, 0 to 1
 }
 

@@ -191,7 +191,7 @@ func (p *Posterior) Snapshot() *Posterior {
 	c.Latent = slices.Clone(p.Latent)
 	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd), Clip: p.Scale.Clip, Ranks: p.Scale.Ranks}
 	c.Weights = slices.Clone(p.Weights)
-	c.Pool = Pool{slices.Clone(p.Pool.Weights), p.Pool.Order.Clone(), p.Pool.Stack.Clone(), p.Pool.Prior}
+	c.Pool = Pool{slices.Clone(p.Pool.Weights), p.Pool.Order.Clone(), p.Pool.Stack.Clone(), p.Pool.Noise, p.Pool.Prior}
 	c.Bases, c.Bank = slices.Clone(p.Bases), slices.Clone(p.Bank)
 	c.Fleet = p.Fleet.clone()
 	return &c

@@ -125,6 +125,7 @@ func (p *Posterior) answerTo(dst []float64, i int, ws *Workspace) (probs []float
 	if p.Pool.Weights != nil {
 		p.pool(dst, &ws.forecast)
 		p.stack(dst, ws)
+		p.mixNoise(dst, ws)
 		p.mixFrequencies(dst, ws)
 		p.mixOwn(dst, ws)
 		ws.answer.combined = p.Pool.Stack.Plain.Exponents != nil

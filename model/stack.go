@@ -59,6 +59,7 @@ type blends struct {
 	experts  []float64 // log e_jk, C for each expert of the blend
 	output   BlendOutput
 	plain    BlendOutput
+	noisy    noisy
 	informed []float64 // C  the answer without the weight of the class frequencies
 	leaves   []uint8   // trees  of the own forest, if it has tuned weights
 	forests  []float64 // see MemberForests.mix

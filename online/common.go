@@ -62,6 +62,7 @@ func (l *Learner) endWarmup() {
 	}
 	l.bank.EndWarmup()
 	l.mix.EndWarmup()
+	l.mix.StartNoise(false)
 	l.endGuest()
 }
 

@@ -112,6 +112,9 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 	}
 	l.forest.Grow()
 	l.restoreForests()
+	if l.warmup.done {
+		l.mix.StartNoise(true)
+	}
 	// Classes declared since the state was written.
 	r := &l.classes
 	for _, name := range cfg.Classes.Names {

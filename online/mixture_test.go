@@ -1,6 +1,7 @@
 package online
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -232,4 +233,33 @@ func TestRegressionClasses(t *testing.T) {
 	golden.Close(t, "weights without the second", l.view.Pool.Stack.Linear.W, append(slices.Concat(before[:3], before[6:]), 0, 0, 0), 0)
 	cornerBlobs(l, 50) // b is new again
 	checkSound(t, l)
+}
+
+// Labels of which three in ten are random have a log loss near to that of the right
+// probabilities, 0.658: clear samples are as sure as their labels let them be.
+func TestWrongLabels(t *testing.T) {
+	const rows, judged, random = 4000, 2000, 0.3
+	l := newTestLearner(t, testConfig(2, "a", "b", "c"))
+	rng := rand.New(rand.NewPCG(6, 6))
+	var loss float64
+	var ws model.Workspace
+	for i := range rows {
+		k := rng.IntN(3)
+		x := []float64{4*float64(k) + rng.NormFloat64(), 2*float64(k%2) + rng.NormFloat64()}
+		if rng.Float64() < random {
+			k = rng.IntN(3)
+		}
+		if i >= rows-judged {
+			p, _, err := l.Posterior().PredictTo(nil, x, &ws)
+			if err != nil {
+				t.Fatal(err)
+			}
+			loss -= math.Log(p[k]) / judged
+		}
+		l.Add(&Event{Kind: Observe, X: x, Label: string(rune('a' + k))})
+	}
+	checkSound(t, l)
+	if want := 0.665; loss > want {
+		t.Errorf("log loss %.4f, want %.3f at most", loss, want)
+	}
 }

@@ -44,7 +44,8 @@ var sections = [...]section{
 	{"forest", func(l *Learner, e *wire.Encoder) { l.forest.Encode(e) }, (*Learner).decodeForest},
 	{"ranks", func(l *Learner, e *wire.Encoder) { l.bank.EncodeRanks(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodeRanks(d) }},
 	{"frequencies", func(l *Learner, e *wire.Encoder) { l.mix.EncodeFrequencies(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeFrequencies(d) }},
-	{"own answer", func(l *Learner, e *wire.Encoder) { l.mix.EncodeOwn(e) }, (*Learner).decodeOwn}, // after the blends, which it begins with
+	{"own answer", func(l *Learner, e *wire.Encoder) { l.mix.EncodeOwn(e) }, (*Learner).decodeOwn},                                    // after the blends, which it begins with
+	{"noise", func(l *Learner, e *wire.Encoder) { l.mix.EncodeNoise(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeNoise(d) }}, // after the own answer
 	{"order", func(l *Learner, e *wire.Encoder) { l.mix.EncodeOrder(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeOrder(d) }},
 	{"calibration", (*Learner).encodeCalibration, (*Learner).decodeCalibration},
 	{"pairs", func(l *Learner, e *wire.Encoder) { l.bank.EncodePairs(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodePairs(d) }},

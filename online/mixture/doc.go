@@ -10,6 +10,7 @@
 //   - Pool.Stack: two blends, whose exponents follow Newton's steps of a slow and of a
 //     fast learner, in a fleet by the labels of all members as well, and a soft-max
 //     regression on the features;
+//   - Pool.Noise: how sure labels are at best, of which a part is wrong;
 //   - Fleet.Own: the answer without a fleet, and its weight.
 //
 // Every sample is judged first, and then learnt with its minibatch.

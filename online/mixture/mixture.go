@@ -50,6 +50,7 @@ type Mixture struct {
 	ordered         blend     // of model.Stack
 	plain           blend
 	regression      regression
+	noise           noise
 	frequencies     frequencies
 	order           order
 }
@@ -159,6 +160,7 @@ func (m *Mixture) observeAnswer(class int, weight float64, ws *model.Workspace) 
 	}
 	m.ordered.observe(ws.Ordered(), class, weight)
 	m.plain.observe(ws.Plain(m.view), class, weight)
+	m.noise.observe(class, weight, ws)
 	m.frequencies.observe(class, weight, ws)
 }
 
@@ -189,6 +191,8 @@ func (m *Mixture) learnAnswer(n int) {
 	m.ordered.learn(&v.Ordered, n)
 	m.plain.learn(&v.Plain, n)
 	m.setStack()
+	m.noise.learn(n)
+	m.setNoise()
 	m.frequencies.learn()
 	m.setFrequencies()
 }
@@ -218,6 +222,7 @@ func (m *Mixture) TrustBank() {
 	m.setMembers()
 	m.RestartForest()
 	m.distrustStack()
+	m.StartNoise(true)
 	m.distrustFrequencies()
 }
 

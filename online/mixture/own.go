@@ -54,6 +54,8 @@ func (m *Mixture) take(from *Mixture) {
 	var e wire.Encoder
 	from.encodeAnswer(&e)
 	m.decodeAnswer(wire.NewDecoder(e.Buf, "", wire.ErrState))
+	m.noise = from.noise
+	m.setNoise()
 }
 
 // Own returns the weights and exponents of the answer without the fleet, as model.Fleet.Own,
