@@ -219,6 +219,7 @@ func (n *Node) Run(ctx context.Context) error {
 	network.Go(func() { n.client.Run(online) })
 	network.Go(func() { n.fallback.run(ctx) })
 	reports.Go(func() { n.report.run(reporting) })
+	n.worker.awaited = n.client.Awaited
 	work.Go(func() { n.worker.run(working, stop) })
 	work.Go(func() { n.committer.run(working) })
 	fleets.Go(func() { n.fleets.run(ctx) })

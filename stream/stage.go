@@ -277,11 +277,13 @@ func (st *stage) levels(device string) []string {
 	return strings.Split(device, "/")
 }
 
-// stageClock is the timer of the worker's stages.
+// stageClock is the timer of the worker's stages. It waits for what the broker has kept while the node
+// was away: rows of these moments, that windows would miss and held values would be too old for.
 type stageClock struct {
-	stages []*stage
-	timer  *time.Timer
-	armed  int64 // moment of the timer, in ns since 1970; 0: it does not run
+	stages  []*stage
+	awaited func() time.Duration // for how long that may come; nil: it does not
+	timer   *time.Timer
+	armed   int64 // moment of the timer, in ns since 1970; 0: it does not run
 }
 
 // next returns the channel of the timer, nil if no stage waits for the clock.
@@ -292,22 +294,32 @@ func (c *stageClock) next() <-chan time.Time {
 			due = d
 		}
 	}
-	switch {
+	switch wait := max(time.Until(signal.ToTime(due)), c.away()); {
 	case due == 0:
 		return nil
 	case c.timer == nil:
-		c.timer = time.NewTimer(time.Until(signal.ToTime(due)))
+		c.timer = time.NewTimer(wait)
 	case due != c.armed:
-		c.timer.Reset(time.Until(signal.ToTime(due)))
+		c.timer.Reset(wait)
 	}
 	c.armed = due
 	return c.timer.C
+}
+
+func (c *stageClock) away() time.Duration {
+	if c.awaited == nil {
+		return 0
+	}
+	return c.awaited()
 }
 
 // tick makes the samples that only the passing of time completes. All messages that have
 // arrived were handled before.
 func (w *worker) tick() {
 	w.armed = 0
+	if w.away() > 0 {
+		return
+	}
 	now := time.Now()
 	for _, st := range w.stages {
 		if due := st.Due(); due == 0 || due > signal.FromTime(now) {

@@ -152,6 +152,61 @@ func TestWindowsBecomeSamples(t *testing.T) {
 	})
 }
 
+// After a stop the clock waits for the rows that the broker has kept: windows and rows of held values are
+// those of a node that was never away.
+func TestClockWaitsForWhatTheBrokerKept(t *testing.T) {
+	for name, set := range map[string]func(*codec.Stream){
+		"windows": func(s *codec.Stream) {
+			s.Stage.Window.Length, s.Stage.Window.Hop = signal.Span{Time: 8 * time.Second}, signal.Span{Time: 8 * time.Second}
+		},
+		"held values": func(s *codec.Stream) {
+			s.Stage.Window, s.Stage.Hold, s.Features = codec.DefaultStream().Stage.Window, signal.Hold{Every: 2 * time.Second}, []string{"x", "y"}
+		},
+	} {
+		in(name, t, func(t *testing.T) {
+			learnt := func(away bool) []string {
+				cfg, m := signalsConfig(set)
+				r := newRig(t, newFakeJournal(), cfg, m)
+				begin := time.Now().Truncate(time.Hour).Add(time.Hour)
+				time.Sleep(time.Until(begin))
+				var kept []string
+				for i := range 40 {
+					time.Sleep(time.Until(begin.Add(time.Duration(i) * time.Second)))
+					row := fmt.Sprintf(`{"ts":%d,"x":%d,"y":0,"label":"ok"}`, time.Now().UnixNano(), i)
+					switch {
+					case away && i == 10:
+						r.stop()
+						fallthrough
+					case away && i > 10 && i < 35:
+						kept = append(kept, row)
+						continue
+					case away && i == 35:
+						began := time.Now()
+						next := &rig{t: t, journal: r.journal, models: r.models}
+						m.Waiting = r.journal.waiting(m.Name)
+						next.node = newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: r.journal, Windows: r.journal.windows()})
+						next.node.worker.awaited = func() time.Duration { return max(0, 2*time.Second-time.Since(began)) }
+						next.reconnect(nil)
+						next.start()
+						r = next
+						time.Sleep(time.Second / 2) // before the broker sends
+						r.send(accP7, kept...)
+					}
+					r.send(accP7, row)
+				}
+				time.Sleep(time.Second)
+				r.stop()
+				return r.models["bearing"].learnt()
+			}
+			want := learnt(false)
+			if len(want) < 4 {
+				t.Fatalf("learnt %q", want)
+			}
+			equal(t, "learnt after a stop", learnt(true), want)
+		})
+	}
+}
+
 func TestClockClosesWindows(t *testing.T) {
 	byTime := func(s *codec.Stream) {
 		s.Stage.Window.Length, s.Stage.Window.Hop = signal.Span{Time: 4 * time.Second}, signal.Span{Time: 4 * time.Second}

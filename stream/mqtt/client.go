@@ -101,6 +101,19 @@ type Counters struct {
 // Conn returns the current connection, nil while disconnected.
 func (c *Client) Conn() *Conn { return c.current.Load() }
 
+// keptWithin is the time after a connect in which the broker begins to send what it has kept.
+const keptWithin = 2 * time.Second
+
+// Awaited returns for how long messages that the broker has kept for a node that was away may be the
+// next ones to arrive, as far as that is known: 0 some time after a connect.
+func (c *Client) Awaited() time.Duration {
+	conn := c.Conn()
+	if conn == nil {
+		return keptWithin
+	}
+	return max(0, keptWithin-time.Since(conn.since))
+}
+
 // StopReceiving makes the client ignore new messages, which remain with the broker.
 func (c *Client) StopReceiving() { c.draining.Store(true) }
 
