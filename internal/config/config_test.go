@@ -113,6 +113,8 @@ func TestConfigRefuses(t *testing.T) {
 		"address with a path": {minimal + "http: {listen: 'http://localhost:80'}\n", nil, []string{"http.listen: http://localhost:80: want host:port"}},
 		"all topics": {strings.Replace(minimal, "[factory/+/vibration]", `["#"]`, 1), nil,
 			[]string{"edge.yaml:3:23: streams.vibration.topics: # would receive the node's own output edge/"}},
+		"a template as topic": {strings.Replace(minimal, "[factory/+/vibration]", `["factory/{device}/vibration"]`, 1), nil,
+			[]string{"streams.vibration.topics factory/{device}/vibration: want factory/+/vibration, and the names in topic_template: factory/{device}/vibration"}},
 		"own topics": {strings.Replace(minimal, "[factory/+/vibration]", `[edge/#]`, 1), nil,
 			[]string{"edge.yaml:3:23: streams.vibration.topics: edge/# would receive the node's own output edge/"}},
 		"own topics as labels": {minimal + "labels: [{topics: ['edge/+/+/prediction']}]\n", nil,

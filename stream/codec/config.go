@@ -419,14 +419,18 @@ func (l Labels) checkID() error {
 	return checkPath("id", l.ID)
 }
 
-// checkTopics returns an error for each filter that is invalid or that matches topics
-// which the template does not match.
+// checkTopics returns an error for each filter that is invalid, that is a template, or that
+// matches topics which the template does not match.
 func checkTopics(filters []string, tmpl string) error {
 	t, err := topic.ParseTemplate(tmpl)
 	errs := []error{err}
 	for _, f := range filters {
 		if err := topic.CheckFilter(f); err != nil {
 			errs = append(errs, fmt.Errorf("topics: %w", err))
+			continue
+		}
+		if named, err := topic.ParseTemplate(f); err == nil && len(named.Names) > 0 {
+			errs = append(errs, field.Check(false, "topics", f, named.Filter()+", and the names in topic_template: "+f))
 			continue
 		}
 		if plain, _ := topic.Unshare(f); t != nil && tmpl != "" && !topic.Matches(t.Filter(), plain) {
