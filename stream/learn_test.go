@@ -10,11 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"edge/online"
-	"edge/online/conformal"
-	"edge/stream/codec"
-	"edge/stream/mqtt"
-
 	"github.com/tidwall/gjson"
 
 	"edge/online"

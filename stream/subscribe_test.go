@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"edge/stream/codec"
-
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/packets"
