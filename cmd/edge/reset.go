@@ -65,12 +65,11 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 	if err != nil {
 		return exit.With(exit.Store, err)
 	}
-	if len(models) == 0 {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s holds no model\n", state)
-		return nil
-	}
 	if model != "" {
 		models = []string{model}
+	} else if len(models) == 0 {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s holds no model\n", state)
+		return nil
 	}
 	learnt := make([]uint64, len(models))
 	answers := bufio.NewReader(cmd.InOrStdin()) // of all questions: it reads ahead
