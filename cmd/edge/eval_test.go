@@ -63,7 +63,8 @@ func TestEval(t *testing.T) {
 	}
 }
 
-// The scores equal those of a learner that the test feeds itself.
+// The state is that of a learner that the test feeds itself. Rows without a label change
+// neither scores nor state.
 func TestEvalIsPlainLearning(t *testing.T) {
 	path := harness.TableFile(t, "table.csv", 150)
 	d, err := dataset.Open(path, dataset.Format{})
@@ -84,8 +85,22 @@ func TestEvalIsPlainLearning(t *testing.T) {
 	for _, row := range rows {
 		learner.Add(&online.Event{Kind: online.Observe, X: row.X, Label: row.Label})
 	}
-	if r := evalJSON(t, path)[0]; r.Digest != learner.Digest() {
+	r := evalJSON(t, path)[0]
+	if r.Digest != learner.Digest() {
 		t.Errorf("digest %s, want %s", r.Digest, learner.Digest())
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	bare := strings.Repeat("0.5,0.5,\n", 10)
+	gaps := harness.WriteFile(t, "gaps.csv", strings.Join(lines[:70], "")+bare+strings.Join(lines[70:], "")+bare)
+	for _, batch := range []string{"0", "20"} {
+		want, got := evalJSON(t, path, "--batch", batch)[0], evalJSON(t, gaps, "--batch", batch)[0]
+		if got.Digest != want.Digest || got.NLL != want.NLL || got.ECE != want.ECE || got.Samples != want.Samples || len(got.Tenths) != 10 {
+			t.Errorf("--batch %s, with rows that have no label: %d samples, log loss %g, %d tenths, want %d, %g, 10", batch, got.Samples, got.NLL, len(got.Tenths), want.Samples, want.NLL)
+		}
 	}
 }
 

@@ -33,7 +33,10 @@ func TestScoresOfNoSample(t *testing.T) {
 		t.Errorf("class_prior: %s%s", prior, errOut)
 	}
 	late := harness.WriteFile(t, "late.csv", "x,y,label\n"+strings.Repeat("1,2,\n", 5)+strings.Repeat("3,4,a\n4,3,b\n", 5))
-	_, out, errOut = edge(t, "eval", late, "--first", "3", "--json")
+	if code, _, errOut := edge(t, "eval", late, "--first", "3"); code != exit.Runtime || !strings.Contains(errOut, "every row lacks a label") {
+		t.Errorf("without a label among the first rows: exit %d: %s", code, errOut)
+	}
+	_, out, errOut = edge(t, "eval", late, "--first", "3", "--delay", "1", "--json")
 	for _, key := range []string{"error", "nll", "brier", "ece", "macro_f1", "class_prior.error", "last_label.nll"} {
 		if v := gjson.Get(out, key); v.Raw != "null" {
 			t.Errorf("%s of no sample: %q\n%s", key, v.Raw, errOut)

@@ -248,7 +248,7 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 	}
 	bar := terminal.NewProgress(errOut, total, d.Name)
 	defer bar.Close()
-	policy, rows, leftOut := e.policy(learner, rows, query, total, columns.Gaps > 0)
+	policy, rows, leftOut := e.policy(learner, rows, query, total)
 	result, err := runStream(ctx, d.Name, learner, rows, policy, bar.Add)
 	if err != nil {
 		return nil, err
@@ -272,19 +272,20 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 
 // policy returns the policy that the options demand, the rows as it receives them,
 // and a function that counts the rows left out for missing features or labels.
-func (e *Evaluation) policy(learner *online.Learner, rows dataset.Rows, query active.Config, total int, gaps bool) (streamPolicy, dataset.Rows, func() int) {
+func (e *Evaluation) policy(learner *online.Learner, rows dataset.Rows, query active.Config, total int) (streamPolicy, dataset.Rows, func() int) {
 	cfg := learner.Config()
 	hold := e.hold(&cfg)
+	usable := &usableRows{rows: rows, how: e.Arrival.OnMissing, means: func() []float64 { return meansOf(learner.Posterior()) }}
+	leftOut := func() int { return usable.leftOut }
 	switch {
 	case query.Enabled():
 		size := max(e.Batch, 1)
 		if query.Strategy == report.EveryLabel {
 			size = learner.Config().Batch.MaxSize
 		}
-		usable := &usableRows{rows: rows, how: e.Arrival.OnMissing, means: func() []float64 { return meansOf(learner.Posterior()) }}
-		return newActive(query, learner, size, total), usable, func() int { return usable.leftOut }
-	case e.Arrival.Plain() && !gaps:
-		return newPrequential(learner, total, hold), rows, func() int { return 0 }
+		return newActive(query, learner, size, total), usable, leftOut
+	case e.Arrival.Plain():
+		return newPrequential(learner, total, hold, leftOut), usable, leftOut
 	}
 	p := newDelayed(e.Arrival, learner, hold)
 	return p, rows, func() int { return p.rejected }

@@ -36,7 +36,7 @@ func TestLabelsOfMinibatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newPrequential(l, 1001, hold)
+		p := newPrequential(l, 1001, hold, noneLeftOut)
 		walkers(t, p, 1001)
 		s := p.Scores()
 		if loss[hold] = s.NLL; s.N != 1001 || l.Pending() != 1001%16 {
@@ -79,7 +79,7 @@ func TestLastLabelThatWasKnown(t *testing.T) {
 			if late {
 				return newDelayed(Arrival{Fraction: 1}, l, hold)
 			}
-			return newPrequential(l, n, hold)
+			return newPrequential(l, n, hold, noneLeftOut)
 		}
 		for _, late := range []bool{false, true} {
 			p := policy(late)
@@ -92,3 +92,5 @@ func TestLastLabelThatWasKnown(t *testing.T) {
 		}
 	}
 }
+
+func noneLeftOut() int { return 0 }

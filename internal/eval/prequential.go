@@ -18,8 +18,9 @@ import (
 // is not full at the end stays open, as in the daemon.
 type prequential struct {
 	learner *online.Learner
-	total   int // rows, for the tenths
-	rows    int // learnt so far
+	total   int        // rows, for the tenths
+	rows    int        // learnt so far
+	leftOut func() int // rows that were not passed to Row
 	judged  uint64
 	tenths  report.Tenths
 	worst   report.Worst
@@ -33,8 +34,8 @@ type prequential struct {
 	ws   model.Workspace
 }
 
-func newPrequential(learner *online.Learner, total, hold int) *prequential {
-	return &prequential{learner: learner, total: total, drifts: []report.Drift{}, event: online.Event{Kind: online.Observe}, hold: hold, post: learner.Posterior()}
+func newPrequential(learner *online.Learner, total, hold int, leftOut func() int) *prequential {
+	return &prequential{learner: learner, total: total, leftOut: leftOut, drifts: []report.Drift{}, event: online.Event{Kind: online.Observe}, hold: hold, post: learner.Posterior()}
 }
 
 func (p *prequential) Row(row *dataset.Row) error {
@@ -75,9 +76,7 @@ func (p *prequential) learn(ev *online.Event) {
 	p.rows++
 	out := p.learner.Add(ev)
 	p.worst.Follow(p.learner.Coverage())
-	if p.rows*10/p.total > len(p.tenths.List) {
-		p.tenths.Add(p.learner.Scores())
-	}
+	p.addTenth()
 	if out.Change == online.NoticeDrift {
 		p.drifts = append(p.drifts, report.Drift{N: p.rows, Since: out.Since, Detail: out.Detail})
 	}
@@ -89,11 +88,19 @@ func (p *prequential) learn(ev *online.Event) {
 	}
 }
 
+// addTenth adds the scores if another tenth of the rows is over.
+func (p *prequential) addTenth() {
+	if (p.rows+p.leftOut())*10/p.total > len(p.tenths.List) {
+		p.tenths.Add(p.learner.Scores())
+	}
+}
+
 func (p *prequential) Position() uint64 { return p.judged }
 
 func (p *prequential) Scores() score.Scores { return p.learner.Scores() }
 
 func (p *prequential) complete(r *report.Report, _ report.Curve) {
+	p.addTenth() // the last rows may be left out
 	r.Tenths, r.Drifts, r.SetsWorst = p.tenths.List, p.drifts, p.worst.Coverage()
 }
 
