@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -59,6 +60,41 @@ func TestHeldRowsOfLateClocks(t *testing.T) {
 	for _, lag := range []int64{2 * second, 5 * second, 9 * second} {
 		if got := rows(lag); !slices.Equal(got, want) {
 			t.Errorf("%d s behind: values %v, want %v", lag/second, got, want)
+		}
+	}
+}
+
+// A state that comes before rows of its device makes none of the values that these replace: of a
+// broker that kept the state and the rows, or of a device that is behind.
+func TestStateBeforeRows(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		lag  int64
+		kept bool
+	}{{"kept", 0, true}, {"of a device that is behind", 5, false}} {
+		c := config([]string{"x"}, nil)
+		c.Hold.Every = time.Second
+		s := newStage(t, Options{Config: c})
+		var got, want []string
+		take := func(from, to int64, arrived int64) {
+			for at := from; at < to; at++ {
+				for _, m := range copies(s.Take(&Message{Device: "p", Own: true, Arrived: (at + arrived) * second, Rows: []Row{{Time: at * second, X: []float64{float64(at)}}}})) {
+					got = append(got, m.X)
+				}
+				want = append(want, fmt.Sprint([]float64{float64(at)}))
+			}
+		}
+		take(100, 110, test.lag)
+		now := 109 + test.lag
+		if test.kept {
+			now = 154 // after a stop
+		}
+		for _, m := range copies(s.SetState("p", "run", now*second, test.kept)) {
+			got = append(got, m.X)
+		}
+		take(110, 154, test.lag)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: values %v, want %v", test.name, got, want)
 		}
 	}
 }

@@ -210,12 +210,13 @@ func (s *Stage) Due() int64 { return s.due }
 
 // SetState tells the stage that the state of a device, or with "" of all devices, is a
 // label from now on. kept: the broker has it from an earlier time; if it is known
-// already, its age goes on. SetState returns the samples that end before.
+// already, its age goes on. SetState returns the samples that end before; with kept there are
+// none, since rows that the broker has too may come after it.
 func (s *Stage) SetState(device, label string, now int64, kept bool) []Sample {
 	s.reset()
 	for d := range s.latest {
-		if d.near() && (device == "" || d.name == device) { // others live at another time
-			s.ticks(d, now-1, false)
+		if !kept && d.near() && (device == "" || d.name == device) { // others live at another time
+			s.ticks(d, now-1-d.lag, false)
 			s.schedule(d)
 		}
 	}
