@@ -29,7 +29,7 @@ var settings = map[string]func(time.Time) time.Time{
 // time with both readings holds the seconds since 1885 and the nanoseconds in its
 // first word.
 func setWall(t, wall time.Time) time.Time {
-	const hasMonotonic, since1885 = 1 << 63, -2682374400
+	const hasMonotonic, since1885 = 1 << 63, -2682288000
 	word := (*uint64)(unsafe.Pointer(&t))
 	*word = hasMonotonic | uint64(wall.Unix()-since1885)<<30 | uint64(wall.Nanosecond())
 	return t

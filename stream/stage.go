@@ -283,7 +283,8 @@ type stageClock struct {
 	stages  []*stage
 	awaited func() time.Duration // for how long that may come; nil: it does not
 	timer   *time.Timer
-	armed   int64 // moment of the timer, in ns since 1970; 0: it does not run
+	seen    time.Time // latest reading of the clock
+	armed   int64     // moment of the timer, in ns since 1970; 0: it does not run
 }
 
 // next returns the channel of the timer, nil if no stage waits for the clock.
@@ -321,6 +322,7 @@ func (w *worker) tick() {
 		return
 	}
 	now := time.Now()
+	w.look(now)
 	for _, st := range w.stages {
 		if due := st.Due(); due == 0 || due > signal.FromTime(now) {
 			continue

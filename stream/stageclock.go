@@ -15,6 +15,27 @@ const (
 	zonesMost = 26 * time.Hour   // the largest difference of two zones
 )
 
+// shortestJump is the least progress of the wall clock beyond the monotonic one with which it was put forward.
+const shortestJump = time.Minute
+
+// look compares a reading of the clock with the one before, and tells the stages of a wall clock that was
+// put forward meanwhile: by NTP after a start without a clock that runs on, or while the machine slept.
+// The monotonic clock tells it from an outage.
+func (w *worker) look(now time.Time) {
+	elapsed := now.Sub(w.seen)
+	if elapsed <= 0 {
+		return
+	}
+	by := time.Duration(signal.FromTime(now)-signal.FromTime(w.seen)) - elapsed
+	if w.seen = now; by < shortestJump {
+		return
+	}
+	for _, st := range w.stages {
+		w.report.log.Info("the clock was put forward: rows without times go on at the new time", "stream", st.of.name, "by", by.Round(time.Second))
+		st.PutForward(signal.FromTime(now), int64(by))
+	}
+}
+
 // checkTime warns of a row whose time is wrong, or is not where the configuration says.
 func (w *worker) checkTime(src *source, msg *mqtt.Message, r *codec.Reading) {
 	st := src.stage

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"edge/stream/codec"
+	"edge/stream/signal"
 )
 
 // Rows whose zone or clock is wrong are told in the log, old rows are not.
@@ -66,6 +67,44 @@ func TestPayloadsWithoutTheirTime(t *testing.T) {
 			time.Sleep(time.Second)
 			if text := string(log.tail(1 << 16)); strings.Count(text, "has no time where") != want {
 				t.Errorf("want %d lines:\n%s", want, text)
+			}
+		})
+	}
+}
+
+// A wall clock that is put forward makes no rows of held values, and is told from an outage.
+func TestHeldRowsWhenTheWallClockJumps(t *testing.T) {
+	start := time.Now()
+	start = start.Add(start.Round(0).Truncate(time.Minute).Add(time.Second).Sub(start.Round(0)))
+	for _, c := range []struct {
+		name          string
+		elapsed, wall time.Duration
+		rows          int // that the clock makes then
+	}{
+		{"put forward after 10 s", 10 * time.Second, 8 * time.Hour, 0},
+		{"put forward by years", 10 * time.Second, 20 * 365 * 24 * time.Hour, 0},
+		{"after an outage", 8 * time.Hour, 8 * time.Hour, 479},
+		{"adjusted by half a minute", 10 * time.Second, 40 * time.Second, 0},
+		{"set back", 10 * time.Minute, -time.Hour, 0},
+	} {
+		in(c.name, t, func(t *testing.T) {
+			cfg, m := signalsConfig(func(s *codec.Stream) {
+				s.Stage.Window, s.Stage.Hold, s.Features = codec.DefaultStream().Stage.Window, signal.Hold{Every: time.Minute}, []string{"x", "y"}
+			})
+			r := newRig(t, newFakeJournal(), cfg, m)
+			r.stop() // its worker is ours now
+			w := r.node.worker
+			w.seen = start.Add(-time.Second)
+			last := start
+			for i := range 3 {
+				last = start.Add(time.Duration(i) * time.Minute)
+				w.look(last)
+				w.stages[0].Take(&signal.Message{Device: "p7", Arrived: signal.FromTime(last), Rows: []signal.Row{{Time: signal.FromTime(last), X: []float64{1, 2}}}})
+			}
+			now := setWall(last.Add(c.elapsed), last.Add(c.wall))
+			w.look(now)
+			if n := len(w.stages[0].Clock(signal.FromTime(now))); n != c.rows {
+				t.Errorf("%d rows, want %d", n, c.rows)
 			}
 		})
 	}

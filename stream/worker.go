@@ -100,6 +100,7 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 func (w *worker) handle(it *item) {
 	msg := it.msg
 	w.counts.received.Add(1)
+	w.look(msg.Arrived)
 	if order, ok := msg.Attached.(*mutation); ok { // prepared by an earlier request
 		it.mutation = order
 		w.forward(it)

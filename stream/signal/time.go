@@ -98,6 +98,38 @@ func (s *Stage) setBack(d *device, t int64) {
 	d.last, d.tick, d.heard = 0, 0, 0
 }
 
+// PutForward tells the stage that the node's clock, which shows now, was put forward by that many ns.
+// What it has of devices with times of arrival moves with the clock, but not beyond now: no rows are
+// made of the time between, held values keep their age, and windows begin anew. For other devices the
+// clock waits for a message, which tells whether their times are near those of arrival.
+func (s *Stage) PutForward(now, by int64) {
+	s.due = 0
+	for d := range s.latest {
+		if d.lag = notNear; d.arrival {
+			d.lag = 0
+			s.putForward(d, now, by)
+		}
+		s.schedule(d)
+	}
+}
+
+func (s *Stage) putForward(d *device, now, by int64) {
+	move := func(t *int64) {
+		if *t != 0 {
+			*t = max(*t, min(*t+by, now))
+		}
+	}
+	d.beginAnew()
+	for i := range d.came {
+		move(&d.came[i])
+		move(&d.changed[i])
+	}
+	move(&d.heard)
+	if move(&d.tick); d.tick != 0 {
+		d.tick = ceilTo(d.tick, int64(s.cfg.Hold.Every))
+	}
+}
+
 // gapOf returns the silence before a message after which the window of its device begins anew. By default
 // a message whose rows are counted back from its arrival may come late by half of the time that they
 // take. If the message before it is lost, the silence is that whole time.
