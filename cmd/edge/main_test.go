@@ -115,7 +115,6 @@ func TestExitCodes(t *testing.T) {
 		"no such shell":             {[]string{"completion", "fihs"}, exit.Usage, `unknown command "fihs" for "edge completion"; did you mean fish?`},
 		"no such flag":              {[]string{"run", "--fast"}, exit.Usage, "unknown flag: --fast\nTry `edge run --help`."},
 		"nearly a flag":             {[]string{"run", "--confg", "x"}, exit.Usage, "unknown flag: --confg; did you mean --config?"},
-		"a command as a flag":       {[]string{"--version"}, exit.Usage, "unknown flag: --version; did you mean edge version?"},
 		"no such letter":            {[]string{"run", "-x"}, exit.Usage, "unknown shorthand flag: 'x'"},
 		"too few arguments":         {[]string{"eval"}, exit.Usage, "requires at least 1 arg(s), only received 0\nUsage: edge eval FILE... [flags]\nTry `edge eval --help`."},
 		"too many arguments":        {[]string{"inspect", "a", "b"}, exit.Usage, "accepts 1 arg"},
@@ -174,8 +173,10 @@ func TestVersion(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &v); code != exit.OK || err != nil || v.Go == "" || v.Arch == "" {
 		t.Errorf("edge version --json exits with %d and prints %q (%v)", code, out, err)
 	}
-	if _, out, _ := edge(t, "version"); !strings.HasPrefix(out, "edge ") || !strings.Contains(out, v.Go) {
-		t.Errorf("edge version prints %q", out)
+	for _, word := range []string{"version", "--version", "-v"} {
+		if code, out, _ := edge(t, word); code != exit.OK || !strings.HasPrefix(out, "edge ") || !strings.Contains(out, v.Go) {
+			t.Errorf("edge %s exits with %d and prints %q", word, code, out)
+		}
 	}
 }
 

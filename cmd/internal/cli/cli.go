@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"edge/internal/exit"
+	"edge/internal/process"
 	"edge/internal/terminal"
 	"edge/stream/field"
 )
@@ -38,22 +39,15 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), suggestion(args[0], "", names))
 }
 
-// nearestFlag adds a suggestion to the error of an unknown flag: the command of that name, or
-// the nearest flag.
+// nearestFlag adds a suggestion to the error of an unknown flag.
 func nearestFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return err
 	}
-	name := unknown.GetSpecifiedName()
-	for _, sub := range cmd.Commands() {
-		if sub.Name() == name {
-			return fmt.Errorf("%w; did you mean %s?", err, sub.CommandPath())
-		}
-	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return fmt.Errorf("%w%s", err, suggestion(name, "--", names))
+	return fmt.Errorf("%w%s", err, suggestion(unknown.GetSpecifiedName(), "--", names))
 }
 
 // suggestion returns the text after an unknown word that names a similar known
@@ -102,6 +96,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 	printed := &result{to: out}
 	root.SetOut(printed.writer())
 	root.SetErr(errOut)
+	root.Version = process.Build().String() // for --version
+	root.SetVersionTemplate("{{.Version}}\n")
 	checkDefaults(root, args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if printed.err != nil {
