@@ -82,7 +82,7 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 		}
 		return response, nil
 	case <-ctx.Done():
-		return nil, exit.With(exit.Broker, errors.New("no answer: is control.enabled set?"))
+		return nil, exit.With(exit.Broker, errors.New("no answer: is control.enabled set, and the journal writable?"))
 	}
 }
 
