@@ -105,6 +105,9 @@ func (d *File) Of() *Raw {
 // Raw reports whether the rows of the file are signals, of which its samples are made.
 func (d *File) Raw() bool { return d.raw != nil }
 
+// Timed reports whether the rows of a raw file have times.
+func (d *File) Timed() bool { return d.raw != nil && d.raw.time >= 0 }
+
 // Origin returns where the sample comes from that Next returned last.
 func (d *File) Origin() Origin { return d.origin }
 

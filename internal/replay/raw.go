@@ -171,6 +171,12 @@ func (r *RawSource) labelTopics() (filters []string) {
 	return filters
 }
 
+// timed reports whether all payloads have the time of their row, from which the ids of samples
+// follow.
+func (r *RawSource) timed() bool {
+	return r.File.Timed() && !slices.ContainsFunc(r.routes, func(of route) bool { return !of.encoder.Timed() })
+}
+
 const (
 	unconfirmed = 400                   // rows without a sample, after which they go slowly,
 	slowRows    = 50                    // so many
@@ -303,6 +309,8 @@ func playRaw(ctx context.Context, src *Source, p *Player, raw *RawSource, mqtt m
 		return nil, exit.With(exit.Usage, errors.New("--shuffle and --loop are for files of samples: rows of signals have an order, and times"))
 	case p.Labels == "inline" && p.Fraction < 1:
 		return nil, exit.With(exit.Usage, errors.New("--label-fraction is for labels of samples: give --labels delayed"))
+	case !raw.timed() && (p.Ahead > 0 || p.Labels == "delayed"):
+		return nil, exit.With(exit.Usage, errors.New("the payloads have no times, so that the ids of the daemon's samples are not known: give --ahead 0, which waits for no predictions, a --rate, and no --labels delayed"))
 	}
 	format := src.Data.Of(nil)
 	format.Raw, format.Unlabeled = raw.File.Of(), true

@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,6 +84,37 @@ models: {m: {streams: [a]}, n: {streams: [b]}}
 	src := &Source{Path: path, Data: dataset.Options{Stream: "a"}}
 	if _, err := openRaw(src, cfg, ""); err == nil || !strings.Contains(err.Error(), "no column: x, y") {
 		t.Errorf("another stream gives %v", err)
+	}
+}
+
+// Rows whose payloads have no time become samples with ids that only the daemon knows.
+func TestReplayWithoutTimes(t *testing.T) {
+	const timed, untimed = "t,device,x,label\n1,p7,1,a\n2,p7,2,a\n", "device,x,label\np7,1,a\np7,2,a\n"
+	for name, tc := range map[string]struct {
+		keys, text, labels string
+		ahead              int
+		refused            bool
+	}{
+		"json":                  {"format: json", timed, "inline", 1, false},
+		"times are ignored":     {"time: ''", timed, "inline", 1, true},
+		"a file without times":  {"format: json", untimed, "inline", 1, true},
+		"csv":                   {"format: csv, columns: [ts, x]", timed, "inline", 1, false},
+		"csv, no time":          {"format: csv", timed, "inline", 1, true},
+		"raw numbers":           {"format: float32", timed, "inline", 1, true},
+		"values":                {"format: value, hold: {on: any}", timed, "inline", 1, true},
+		"values, not awaited":   {"format: value, hold: {on: any}", timed, "inline", 0, false},
+		"values, labels by ids": {"format: value, hold: {on: any}", timed, "delayed", 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := routed(t, `topics: [lab/+/x], topic_template: "lab/{device}/x", signals: [x], `+tc.keys+"}, l: {topics: [lab/+/x/label], features: [y]")
+			src := &Source{Path: tableOf(t, tc.text), Data: dataset.Options{HeaderWord: "auto"}}
+			ended, cancel := context.WithCancel(t.Context()) // before it connects
+			cancel()
+			_, err := File(ended, src, &Player{Labels: tc.labels, Ahead: tc.ahead, Fraction: 1}, cfg.MQTT, cfg, io.Discard)
+			if refused := err != nil && strings.Contains(err.Error(), "the payloads have no times"); refused != tc.refused || err != nil && !refused {
+				t.Errorf("error %v, want one: %v", err, tc.refused)
+			}
+		})
 	}
 }
 

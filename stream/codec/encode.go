@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,17 @@ func NewEncoder(s Stream) (*Encoder, error) {
 		return nil, fmt.Errorf("codec: encoder: payloads with compression %s are not written", s.Compression)
 	}
 	return &Encoder{s, s.Stage.Signals}, nil
+}
+
+// Timed reports whether the payloads have the time of their rows.
+func (e *Encoder) Timed() bool {
+	switch e.of.Format {
+	case FormatValue, formatFloat32, formatFloat64:
+		return false
+	case formatCSV:
+		return e.of.Time != "" && slices.Contains(e.of.Columns, PlainName(e.of.Time))
+	}
+	return e.of.Time != ""
 }
 
 // Payload is a message of a row.
