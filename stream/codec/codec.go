@@ -317,7 +317,7 @@ func (s *schema) fillMissing(x []float64, have []bool) *Refusal {
 		case ok:
 			n++
 		case !s.lenient:
-			return Refuse(MissingFeature, "feature %.40q is missing", s.names[i])
+			return Refuse(MissingFeature, "feature %.40q is missing%s", s.names[i], s.without())
 		default:
 			x[i] = math.NaN()
 		}
@@ -326,6 +326,14 @@ func (s *schema) fillMissing(x []float64, have []bool) *Refusal {
 		return Refuse(MissingFeature, "no feature has a value")
 	}
 	return nil
+}
+
+// without is the remedy where a sample lacks a feature, "" where features may be missing.
+func (s *schema) without() string {
+	if s.lenient {
+		return ""
+	}
+	return "; on_missing: marginalise or impute predicts without"
 }
 
 // cells makes a reading from the named cells of a line.
@@ -378,7 +386,7 @@ func (c *cells) reading() (Reading, *Refusal) {
 			return c.r, err
 		}
 	}
-	if c.n == 0 && c.r.Label != "" { // no feature: the label belongs to an earlier sample
+	if c.n == 0 && c.r.Label != "" && c.id != "" { // no feature: the label belongs to an earlier sample
 		if c.r.ID == "" {
 			return c.r, Refuse(BadID, "a label without features and without %s", c.id)
 		}

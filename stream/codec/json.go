@@ -134,7 +134,7 @@ func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 	} else {
 		r.X, err = c.object(v, true)
 	}
-	if err != nil && err.Reason == MissingFeature && r.X == nil && r.Label != "" {
+	if err != nil && err.Reason == MissingFeature && r.X == nil && r.Label != "" && c.id != "" {
 		// The label has no features: it belongs to an earlier sample.
 		if r.ID == "" {
 			return r, Refuse(BadID, "a label without features and without %s", c.id)
@@ -289,7 +289,7 @@ func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
 		x = nil
 	}
 	if missing >= 0 && (n == 0 || !c.lenient) {
-		return x, Refuse(MissingFeature, "feature %.40q is missing at %s", c.names[missing], c.paths[missing])
+		return x, Refuse(MissingFeature, "feature %.40q is missing at %s%s", c.names[missing], c.paths[missing], c.without())
 	}
 	return x, c.fillMissing(x, have)
 }

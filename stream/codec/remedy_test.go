@@ -50,6 +50,35 @@ func TestRemedyOfFeatures(t *testing.T) {
 	}
 }
 
+// TestRemedyOfMissing reads payloads that lack a value.
+func TestRemedyOfMissing(t *testing.T) {
+	for _, c := range []struct {
+		signals         bool
+		format, payload string
+		want            string
+	}{
+		{true, FormatJSON, `{"a":{"x":1}}`, `signal "y" is missing at b.y; hold keeps last values`},
+		{true, FormatJSON, `{"a":{"x":1},"b":{"y":null}}`, `signal "y" is missing; hold keeps last values`},
+		{true, formatInflux, "v a.x=1", `signal "y" is missing at b.y; hold keeps last values`},
+		{false, FormatJSON, `{"a":{"x":1}}`, `feature "y" is missing at b.y; on_missing: marginalise or impute predicts without`},
+		{false, formatCSV, "1,", `feature "y" is missing; on_missing: marginalise or impute predicts without`},
+		{false, FormatJSON, `{"label":"ok"}`, `missing_feature: feature "x" is missing at a.x`},
+		{false, formatInflux, `v label="ok"`, `missing_feature: line 1: feature "x" is missing`},
+	} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.ID, s.Fields = []string{"a"}, c.format, "", map[string]string{"x": "a.x", "y": "b.y"}
+		if s.Features = []string{"x", "y"}; c.signals {
+			s.Features, s.Stage.Signals = nil, s.Features
+		}
+		if c.format == formatCSV {
+			s.Columns = []string{"a.x", "b.y"}
+		}
+		if got, err := mustDecoder(t, s).Decode([]byte(c.payload)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: Decode(%q) = %+v, %v, want %q", c.format, c.payload, got, err, c.want)
+		}
+	}
+}
+
 // TestQuotedValues reads values that are texts of JSON.
 func TestQuotedValues(t *testing.T) {
 	s := DefaultStream()

@@ -76,7 +76,11 @@ func (s *schema) finish(r *Reading, x []float64, have []bool, keys func() string
 		return Refuse(MissingFeature, "no signal is in the payload%s", hint)
 	case s.signals.hold:
 	case missing >= 0 && !s.lenient:
-		return Refuse(MissingFeature, "signal %.40q is missing; hold keeps last values, and on_missing: marginalise or impute predicts without", s.names[missing])
+		where := ""
+		if s.paths != nil && !have[missing] {
+			where = " at " + s.paths[missing]
+		}
+		return Refuse(MissingFeature, "signal %.40q is missing%s; hold keeps last values, and on_missing: marginalise or impute predicts without", s.names[missing], where)
 	case values == 0:
 		return Refuse(MissingFeature, "no signal has a value")
 	}
