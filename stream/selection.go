@@ -21,7 +21,7 @@ const maxPart = 128 << 10
 
 // span is a range of times.
 type span struct {
-	device   string // that the label itself names, "": those that its topic means
+	device   string // that the label itself names, of those that its topic means; "": all of them
 	from, to int64  // ns since 1970
 }
 
@@ -31,10 +31,7 @@ func (t *labelTarget) holds(device string, from, to int64) bool {
 	if to == 0 || from < s.from || to > s.to {
 		return false
 	}
-	if s.device != "" {
-		return s.device == device
-	}
-	return t.of.have(device)
+	return (s.device == "" || s.device == device) && t.of.have(device)
 }
 
 // selectionResult is what became of the samples of a label that names several.

@@ -58,6 +58,10 @@ func TestLabelsWithoutID(t *testing.T) {
 		r.send(own, payload)
 		time.Sleep(time.Second)
 		equal(t, "second answer", r.answers(), []string{"0 3 2"})
+		r.send(own+"/p8", payload)
+		r.send("plant/p8/label", payload)
+		time.Sleep(time.Second)
+		equal(t, "another device in the topic", r.answers(), []string{"0 0 0", "0 0 0"})
 		r = r.restart(cfg, m)
 		r.send("plant/p7/label", strings.Replace(payload, `"device":"p7",`, "", 1)) // the topic has it
 		r.send(own+"/p8", `{"from":1000,"label":"new"}`)                            // until now
