@@ -23,8 +23,8 @@ const sampled = 256 << 10
 // byte-order mark, and end its lines with \r alone.
 func openText(r io.Reader, path string) (text *bufio.Reader, start string, err error) {
 	buf := bufio.NewReaderSize(r, sampled)
-	if begin, _ := buf.Peek(10); packing(string(begin)) != "" {
-		return nil, "", fmt.Errorf("%s: %s", path, packing(string(begin)))
+	if begin, _ := buf.Peek(13); noText(string(begin)) != "" {
+		return nil, "", fmt.Errorf("%s: %s", path, noText(string(begin)))
 	}
 	if magic, _ := buf.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(buf)
@@ -52,8 +52,15 @@ func openText(r io.Reader, path string) (text *bufio.Reader, start string, err e
 	return buf, string(head), nil
 }
 
-// packing describes how a file is packed other than by gzip, and how to unpack it; "" for text.
-func packing(begin string) string {
+// noText describes a file that is neither text nor packed by gzip, and the remedy; "" for text.
+func noText(begin string) string {
+	for _, of := range [...]struct{ magic, name string }{
+		{"PAR1\x15", "Parquet"}, {"ARROW1\x00", "Arrow"}, {"\x89HDF", "HDF5"}, {"\x93NUMPY", "NumPy"}, {"SQLite format", "SQLite"}, {"\xd0\xcf\x11\xe0", "a spreadsheet"},
+	} {
+		if strings.HasPrefix(begin, of.magic) {
+			return of.name + ": save it as CSV with a header line"
+		}
+	}
 	by, program := "", ""
 	switch {
 	case strings.HasPrefix(begin, "PK\x03\x04"):
@@ -62,7 +69,7 @@ func packing(begin string) string {
 		by, program = "xz", "xz"
 	case strings.HasPrefix(begin, "\x28\xb5\x2f\xfd"):
 		by, program = "zstd", "zstd"
-	case strings.HasPrefix(begin, "BZh") && strings.HasSuffix(begin, "1AY&SY"):
+	case strings.HasPrefix(begin, "BZh") && strings.Contains(begin, "1AY&SY"):
 		by, program = "bzip2", "bzip2"
 	default:
 		return ""

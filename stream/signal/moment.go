@@ -11,7 +11,8 @@ import (
 // ParseTime returns the time of a payload in ns since 1970. raw is a JSON text or number,
 // or the text without quotes:
 //
-//	RFC 3339, T or a space between date and time, a zone or none, which is zone
+//	RFC 3339, T or a space between date and time, a zone, +01 as PostgreSQL writes it
+//	among them, or none, which is zone
 //	Unix time: below 1e11 in s, below 1e14 in ms, below 1e17 in µs, else in ns, with
 //	fraction
 //
@@ -47,9 +48,9 @@ func parseCalendar(text string, zone *time.Location) (int64, bool) {
 	if text[10] == 't' || strings.HasSuffix(text, "z") { // as RFC 3339 allows
 		text = strings.ToUpper(text)
 	}
-	layouts := [...]string{"2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700"}
+	layouts := [...]string{"2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07"}
 	if text[10] == ' ' {
-		layouts = [...]string{"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z0700"}
+		layouts = [...]string{"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z0700", "2006-01-02 15:04:05Z07"}
 	}
 	of := 1
 	switch at := strings.LastIndexAny(text, "Z+-"); {
@@ -57,6 +58,8 @@ func parseCalendar(text string, zone *time.Location) (int64, bool) {
 		of = 0
 	case len(text)-at == len("+0100"):
 		of = 2
+	case len(text)-at == len("+01"):
+		of = 3
 	}
 	t, err := time.ParseInLocation(layouts[of], text, zone)
 	const most = math.MaxInt64 / int64(time.Second)
