@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,17 @@ func TestRetainedAllowed(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+	})
+	in("the refusal of another one says what it is", t, func(t *testing.T) {
+		r := one(t)
+		for topic, want := range map[string]string{p7: "allow_retained does not accept it", "factory/p7/label": "a label counts when it is sent"} {
+			r.published()
+			r.sendMessage(&mqtt.Message{Topic: topic, Payload: []byte(labelled(1)), QoS: 1, Retained: true})
+			time.Sleep(2 * time.Minute)
+			if got := fmt.Sprint(answers(r.published(), "edge/n1/bearing/reject")); !strings.Contains(got, want) {
+				t.Errorf("%s: %s, want %s", topic, got, want)
+			}
+		}
 	})
 }
 

@@ -186,7 +186,11 @@ func (w *worker) forward(it *item) {
 func (w *worker) read(it *item, src *source) error {
 	msg := it.msg
 	if msg.Retained && !src.allowRetained {
-		return codec.Refuse(codec.Retained, "the broker kept this message, and allow_retained does not accept it")
+		why := "allow_retained does not accept it"
+		if len(src.feeds) == 0 { // it has labels
+			why = "a label counts when it is sent: send it without the flag to retain it"
+		}
+		return codec.Refuse(codec.Retained, "the broker kept this message, and %s", why)
 	}
 	if src.stage != nil {
 		return w.take(it, src)
