@@ -96,8 +96,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 	printed := &result{to: out}
 	root.SetOut(printed.writer())
 	root.SetErr(errOut)
-	root.Version = process.Build().String() // for --version
-	root.SetVersionTemplate("{{.Version}}\n")
+	root.Version = strings.TrimPrefix(process.Build().String(), "edge ") // --version prints it behind the program's name; a template would cost 2.5 MB
 	checkDefaults(root, args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if printed.err != nil {
