@@ -18,6 +18,6 @@ while IFS=, read -r set order _ _ batch inducing error nll _; do
 	esac
 	[ "$inducing" = 50 ] || flags+=(--inducing "$inducing")
 	"$EDGE" eval "$data/$set.csv.gz" "${flags[@]}" | tail -n 1 | sed 's/ ± [0-9.]*//g' |
-		awk -v set="$set" -v b="$batch" -v m="$inducing" -v o="$order" -v e="$error" -v n="$nll" \
-			'{printf "| %s | %d | %d | %d | %d | %s | %.4f | %.4f | %.4f | %.4f | %+.1f %% | %.3f |\n", set, $2, $3, b, m, o, $4, e, $5, n, 100*($5/n-1), $7}'
+		awk -F '  +' -v set="$set" -v b="$batch" -v m="$inducing" -v o="$order" -v e="$error" -v n="$nll" \
+			'{printf "| %s | %d | %d | %d | %d | %s | %.4f | %.4f | %.4f | %.4f | %+.1f %% | %.3f |\n", set, $4, $5, b, m, o, $6, e, $7, n, 100*($7/n-1), $9}'
 done
