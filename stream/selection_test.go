@@ -186,7 +186,7 @@ func TestStickyLabels(t *testing.T) {
 		r.send("plant/p8/acc", row(100))
 		r.send("plant/p7/state", `"unavailable"`)
 		r.send(accP7, row(2))
-		r.send("plant/p7/state", `{"label":2}`, "3")
+		r.send("plant/p7/state", `{"label":2}`)
 		r.send(accP7, row(3))
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"idle 1", "run 3"})
@@ -194,9 +194,6 @@ func TestStickyLabels(t *testing.T) {
 			if !r.models["bearing"].record(i).Known {
 				t.Errorf("record %d has a place in the order", i)
 			}
-		}
-		if got := r.node.Stats().Rejected; got[codec.BadLabel] != 1 {
-			t.Errorf("refused %v", got)
 		}
 		r.stop()
 		if got := r.node.models[0].inFlight; got != 0 {

@@ -161,11 +161,12 @@ func (w *worker) take(it *item, src *source) error {
 	if len(it.examples) > 0 { // their features, of another stream, are in there
 		scratch = new(codec.Scratch)
 	}
+	at := src.match(msg.Topic)
 	readings, err := src.decoder.DecodeMessage(scratch, msg.Topic, msg.Payload)
 	if err != nil {
+		w.endLabel(it, st, at.device, err)
 		return err
 	}
-	at := src.match(msg.Topic)
 	if len(at.device) > maxStageDevice {
 		return codec.Refuse(codec.BadTopic, "the topic names a device with %d bytes, at most %d are possible in a stream with signals", len(at.device), maxStageDevice)
 	}
@@ -189,6 +190,16 @@ func (w *worker) take(it *item, src *source) error {
 	st.touch(it)
 	w.made(it, st, st.Take(&st.message))
 	return nil
+}
+
+// endLabel ends the label of a device's rows at fixed times where that of a message was refused:
+// the rows that follow are not of the label before.
+func (w *worker) endLabel(it *item, st *stage, device string, err error) {
+	var r *codec.Refusal
+	if st.opts.Config.Hold.Every > 0 && errors.As(err, &r) && r.Reason == codec.BadLabel {
+		st.touch(it)
+		w.made(it, st, st.EndLabel(device, signal.FromTime(it.msg.Arrived)))
+	}
 }
 
 // read sets the stage's message.

@@ -59,15 +59,16 @@ func (n *Node) addSticky(src *source, l codec.Labels) error {
 	return nil
 }
 
-// setState tells the stages of a source the state on a topic.
+// setState tells the stages of a source the state on a topic. A word that is refused ends the
+// state before: rows after it are not of that state.
 func (w *worker) setState(it *item, src *source) error {
 	msg := it.msg
-	word, err := src.decoder.State(msg.Payload)
-	if err != nil {
+	word, told, err := src.decoder.State(msg.Payload)
+	if !told {
 		return err
 	}
 	captured := src.match(msg.Topic).levels
-	var errs []error
+	errs := []error{err}
 	for _, st := range src.states {
 		device := "" // all of them
 		if levels, named := src.levels(msg.Topic, captured, st.of); named == oneDevice {

@@ -364,7 +364,8 @@ type Labels struct {
 	// ID, and with Sticky, a member id of the payload is ignored.
 	ID    string `yaml:"id"`
 	Label string `yaml:"label"`
-	// Map maps labels to classes, like LabelMap of a stream.
+	// Map maps labels to classes, like LabelMap of a stream. A word that it lacks ends the
+	// state before, with Sticky.
 	Map map[string]string `yaml:"map"`
 	// Last accepts a label without an id, for the newest sample of the model; the
 	// payload may then be the label alone: ON. Default false.

@@ -69,3 +69,30 @@ func TestBareLabelsWithoutState(t *testing.T) {
 		t.Errorf("in an object: %+v, %v", got, err)
 	}
 }
+
+// The refusal of a state says what follows from it, and what to do.
+func TestRefusedState(t *testing.T) {
+	l := DefaultLabels()
+	l.Sticky, l.Map = true, map[string]string{"1": "idle", "2": "run"}
+	d := NewLabelDecoder(l)
+	for _, test := range []struct {
+		payload, label string
+		told           bool
+		err            string // a part; "": none
+	}{
+		{"2.0", "run", true, ""},
+		{" unavailable ", "", true, ""},
+		{`{"label":null}`, "", true, ""},
+		{"3", "", true, "bad_label: label is \"3\", which the map of labels does not have; it has 1, 2, idle, run; this ends the state before, and rows have no label until a known one comes: list it in map, or send null where the state has no name"},
+		{`{"label":{}}`, "", true, "this ends the state before"},
+		{`{"battery":3}`, "", false, "label is missing"},
+		{`{"label":2,"label":1}`, "", false, "occurs twice"},
+		{`{"label":2`, "", false, "malformed"},
+		{"\xff", "", false, "malformed"},
+	} {
+		label, told, err := d.State([]byte(test.payload))
+		if label != test.label || told != test.told || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			t.Errorf("%s: %q, %t, %v; want %q, %t, %s", test.payload, label, told, err, test.label, test.told, test.err)
+		}
+	}
+}

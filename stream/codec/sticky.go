@@ -36,31 +36,40 @@ func (l Labels) validateSticky() error {
 	return errors.Join(errs...)
 }
 
-// State returns the label that the payload of a state tells, "" where it tells that the
-// state is not known. A word of the map is a label in any case.
-func (d *Decoder) State(payload []byte) (label string, err error) {
+// State returns the label that the payload of a state tells, "" where it tells that the state is
+// not known. told is false where it tells nothing about the state. A word of the map is a label
+// in any case; of another word the state is not known, and it is refused.
+func (d *Decoder) State(payload []byte) (label string, told bool, err error) {
 	if len(payload) > d.maxPayload {
-		return "", Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
+		return "", false, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
 	}
-	if d.isNoState(d.stateText(bytes.TrimSpace(payload))) {
-		return "", nil
+	text, told := d.stateText(bytes.TrimSpace(payload))
+	if d.isNoState(text) {
+		return "", true, nil
 	}
 	readings, err := d.Decode(payload)
-	if err != nil {
-		return "", err
+	if r := (*Refusal)(nil); errors.As(err, &r) {
+		if told = told && r.Reason == BadLabel; told {
+			err = Refuse(BadLabel, "%w; this ends the state before, and rows have no label until a known one comes: list it in map, or send null where the state has no name", r.Err)
+		}
+		return "", told, err
 	}
-	return readings[len(readings)-1].Label, nil
+	return readings[len(readings)-1].Label, true, nil
 }
 
-// stateText returns the text of a state: that at the path of the label, or the payload.
-func (d *Decoder) stateText(payload []byte) []byte {
-	if len(payload) > 0 && payload[0] == '{' && CheckJSON(payload) == nil {
+// stateText returns the text of a state: that at the path of the label, or the payload. An object
+// without the label tells no state.
+func (d *Decoder) stateText(payload []byte) (text []byte, told bool) {
+	if len(payload) == 0 || payload[0] != '{' {
+		return payload, true
+	}
+	if CheckJSON(payload) == nil {
 		root := gjson.ParseBytes(payload)
 		if v := root.Get(d.label); v.Exists() && repeatedKey(root) == "" {
-			return []byte(v.String()) // "" for null
+			return []byte(v.String()), true // "" for null
 		}
 	}
-	return payload
+	return payload, false
 }
 
 // isNoState reports whether a text, in any case, tells that a state is not known. A word of the

@@ -224,6 +224,23 @@ func (s *Stage) SetState(device, label string, now int64, kept bool) []Sample {
 	return s.out
 }
 
+// EndLabel tells the stage that the label of a device's rows at fixed times is not known from now
+// on. It returns the samples that end before.
+func (s *Stage) EndLabel(name string, now int64) []Sample {
+	s.reset()
+	e := s.devices[name]
+	if e == nil {
+		return s.out
+	}
+	d := e.Value.(*device)
+	if d.near() {
+		s.ticks(d, now-1-d.lag, false)
+		s.schedule(d)
+	}
+	d.label = ""
+	return s.out
+}
+
 func (s *Stage) reset() {
 	s.out, s.arena, s.ids, s.columns.drawn = s.out[:0], s.arena[:0], s.ids[:0], s.columns.drawn[:0]
 }

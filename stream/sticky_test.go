@@ -1,0 +1,87 @@
+package stream
+
+import (
+	"testing"
+	"time"
+
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+)
+
+// A word that is refused ends the state before it: rows after it would be learnt as the former
+// one. What tells nothing about the state leaves it as it is.
+func TestRefusedStateEndsTheOneBefore(t *testing.T) {
+	config := func() (Config, ModelConfig) {
+		cfg, m := signalsConfig(rowSamples)
+		l := codec.DefaultLabels()
+		l.Topics, l.TopicTemplate, l.Sticky, l.Map = []string{"plant/+/state"}, "plant/{device}/state", true, map[string]string{"1": "idle", "2": "run"}
+		cfg.Labels = []codec.Labels{l}
+		return cfg, m
+	}
+	const state, row = "plant/p7/state", `{"x":1,"y":0}`
+	for _, word := range []string{"3", "stopped", `{"label":"stopped"}`, `{"label":3.5}`, `{"label":["run"]}`} {
+		in("refused: "+word, t, func(t *testing.T) {
+			cfg, m := config()
+			r := newRig(t, newFakeJournal(), cfg, m)
+			r.send(state, "run")
+			r.send(accP7, row)
+			r.sendMessage(&mqtt.Message{Topic: state, Payload: []byte(word), QoS: 1, Retained: true})
+			r.send(accP7, row)
+			time.Sleep(time.Second)
+			equal(t, "learnt", r.models["bearing"].learnt(), []string{"run 1"})
+			equal(t, "rejects", r.rejects(), []string{"bad_label"})
+			r = r.restart(cfg, m) // after which the former state stays ended
+			r.send(accP7, row)
+			r.send(state, "1")
+			r.send(accP7, row)
+			time.Sleep(time.Second)
+			equal(t, "learnt after a restart", r.models["bearing"].learnt(), []string{"run 1", "idle 1"})
+		})
+	}
+	for _, nothing := range []string{`{"battery":3}`, `{"label":`, `{"label":"stopped","label":"run"}`, `["stopped"]`} {
+		in("tells no state: "+nothing, t, func(t *testing.T) {
+			cfg, m := config()
+			r := newRig(t, newFakeJournal(), cfg, m)
+			r.send(state, "run", nothing)
+			r.send(accP7, row)
+			time.Sleep(time.Second)
+			equal(t, "learnt", r.models["bearing"].learnt(), []string{"run 1"})
+		})
+	}
+	in("a stored state ends with the message that is acknowledged", t, func(t *testing.T) {
+		cfg, m := config()
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(accP7, row)
+		r.send(state, "run")
+		time.Sleep(time.Second)
+		r = r.restart(cfg, m)
+		r.send(state, "stopped")
+		time.Sleep(time.Second)
+		if len(r.acks()) != 1 || len(r.journal.windows()) > 0 {
+			t.Errorf("acknowledged %q, with %d stored windows", r.acks(), len(r.journal.windows()))
+		}
+	})
+}
+
+// A label in a payload that is refused ends the one of the rows at fixed times.
+func TestRefusedLabelEndsTheOneThatIsHeld(t *testing.T) {
+	cfg, m := signalsConfig(func(s *codec.Stream) {
+		rowSamples(s)
+		s.Stage.Hold.Every = time.Second
+		s.LabelMap = map[string]string{"2": "run"}
+	})
+	in("rows before and after", t, func(t *testing.T) {
+		r := newRig(t, newFakeJournal(), cfg, m)
+		time.Sleep(500 * time.Millisecond)
+		r.send(accP7, `{"x":1,"y":0,"label":2}`)
+		time.Sleep(2 * time.Second)
+		r.send(accP7, `{"x":7,"y":0,"label":3}`)
+		time.Sleep(2 * time.Second)
+		r = r.restart(cfg, m)
+		r.send(accP7, `{"x":2,"y":0}`)
+		time.Sleep(3 * time.Second)
+		r.send(accP7, `{"x":3,"y":0,"label":2}`)
+		time.Sleep(2 * time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"run 1", "run 1", "run 3"})
+	})
+}
