@@ -21,6 +21,9 @@ const replayHelp = `replay publishes the rows of a CSV file, in order, one messa
 
   {"id":"gas-000123","features":[0.5,2],"label":"ok"}
 
+With -c a message has the shape that its stream reads: other paths, CBOR or CSV.
+Payloads without an id need --ahead 0.
+
 A broker keeps a limited number of messages for a daemon that is behind
 (mosquitto 1000) and drops the rest silently. So replay watches the daemon's
 predictions and stays at most --ahead rows before them; it begins when a daemon

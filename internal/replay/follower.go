@@ -21,6 +21,8 @@ type follower struct {
 	changed chan struct{}
 	scores  *publishedScores // of the predictions; nil for no scores
 
+	messages int // of a label: two where it follows its row
+
 	mu    sync.Mutex
 	nodes map[string]*nodeState
 	last  int            // highest row that was predicted
@@ -41,7 +43,7 @@ type learnerState struct {
 }
 
 const (
-	maxBehind   = 500                    // labels sent and not learnt: half the number that mosquitto keeps
+	maxBehind   = 500                    // messages of labels sent and not learnt: half the number that mosquitto keeps
 	idleLearner = 500 * time.Millisecond // without learning, after which the sent labels count as learnt or refused
 )
 
@@ -63,7 +65,7 @@ type nodeState struct {
 func (n *nodeState) ready() bool { return n.online && (n.info || n.infoKept && n.onlineKept) }
 
 func newFollower(base, prefix string, scores *publishedScores) *follower {
-	return &follower{base: base, prefix: prefix, scores: scores, changed: make(chan struct{}, 1), nodes: map[string]*nodeState{}, learners: map[[2]string]*learnerState{}}
+	return &follower{base: base, prefix: prefix, scores: scores, changed: make(chan struct{}, 1), messages: 1, nodes: map[string]*nodeState{}, learners: map[[2]string]*learnerState{}}
 }
 
 // topics returns the filters of the messages that receive handles.
@@ -166,7 +168,7 @@ func (f *follower) learnt(model [2]string, version uint64) {
 	}
 }
 
-// labelSent records that a label was sent with its row.
+// labelSent records that a label was sent, with its row or after it.
 func (f *follower) labelSent() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -183,7 +185,7 @@ func (f *follower) behind() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.learners {
-		if m.behind <= maxBehind {
+		if m.behind*f.messages <= maxBehind {
 			continue
 		}
 		if time.Since(m.since) < idleLearner {

@@ -36,6 +36,23 @@ func TestFollower(t *testing.T) {
 	}
 }
 
+// Where labels follow their rows, each of them is two messages for the broker.
+func TestFollowerOfDelayedLabels(t *testing.T) {
+	f := newFollower("edge", "gas", nil)
+	f.messages = 2
+	f.receive("edge/a/gas/prediction", []byte(`{"id":"gas-000001","version":7}`), false)
+	for range maxBehind / 2 {
+		f.labelSent()
+	}
+	if f.behind() {
+		t.Errorf("behind with %d messages", maxBehind)
+	}
+	f.labelSent()
+	if !f.behind() {
+		t.Errorf("not behind with %d messages", maxBehind+2)
+	}
+}
+
 // A model with many labels to learn is behind. A model that learns none is not.
 func TestFollowerOfALearner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/dataset"
 	"edge/internal/process"
+	"edge/stream/codec"
 	"edge/stream/mqtt"
 )
 
@@ -43,6 +44,8 @@ type Player struct {
 	Waiting func(reason string)
 	// Sent, if set, is called after each row.
 	Sent func(row int)
+
+	samples, labels *codec.Encoder // of other payloads than those of AppendSample, and of delayed labels
 
 	explained bool // Waiting was called in this pause
 }
@@ -80,6 +83,9 @@ type playback struct {
 // and, unless Ahead is 0, the last one is predicted.
 func (p *Player) Play(ctx context.Context, connection mqtt.Config) (rows int, err error) {
 	follow := newFollower(connection.BaseTopic, p.Prefix, p.Scores)
+	if p.Labels != "inline" {
+		follow.messages = 2
+	}
 	var filters []string
 	if p.Ahead > 0 {
 		filters = follow.topics()
@@ -152,7 +158,11 @@ func (b *playback) publishRow(ctx context.Context, row *dataset.Row) error {
 	if b.Scores != nil {
 		b.Scores.expect(row.Number, row.Label)
 	}
-	if err := b.publisher.Publish(ctx, b.Topic, b.AppendSample(nil, b.id(row.Number), row.X, inline)); err != nil {
+	payload, err := b.payload(b.id(row.Number), row.X, inline)
+	if err == nil {
+		err = b.publisher.Publish(ctx, b.Topic, payload)
+	}
+	if err != nil {
 		return err
 	}
 	b.rows++
@@ -212,17 +222,25 @@ func (b *playback) publishDelayed(ctx context.Context) error {
 	if b.Raw != nil {
 		topic = l.topic
 	}
-	return b.publishLabel(ctx, topic+"/label", l.row, l.label)
+	return b.publishLabel(ctx, topic+"/label", b.labels, l.row, l.label)
 }
 
-func (b *playback) publishLabel(ctx context.Context, topic string, row int, label string) error {
+func (b *playback) publishLabel(ctx context.Context, topic string, as *codec.Encoder, row int, label string) error {
 	id := b.id(row)
 	if b.Raw != nil {
 		id = b.follower.idOf(row)
 	}
-	payload := gjson.AppendJSONString([]byte(`{"id":`), id)
-	payload = gjson.AppendJSONString(append(payload, `,"label":`...), label)
-	return b.publisher.Publish(ctx, topic, append(payload, '}'))
+	if as == nil {
+		as = codec.NewLabelEncoder(codec.DefaultLabels())
+	}
+	payload, err := as.Sample(id, nil, label)
+	if err == nil {
+		err = b.publisher.Publish(ctx, topic, payload)
+	}
+	if err == nil {
+		b.follower.labelSent()
+	}
+	return err
 }
 
 // answerQueries counts the new queries for labels. It answers them if Labels is
@@ -236,12 +254,20 @@ func (b *playback) answerQueries(ctx context.Context) (answered bool, err error)
 		if !known || label == "" || b.Labels != "asked" {
 			continue
 		}
-		if err := b.publishLabel(ctx, q.topic, q.row, label); err != nil {
+		if err := b.publishLabel(ctx, q.topic, nil, q.row, label); err != nil {
 			return answered, err
 		}
 		answered = true
 	}
 	return answered, nil
+}
+
+// payload returns the message of one row.
+func (p *Player) payload(id string, x []float64, label string) ([]byte, error) {
+	if p.samples != nil {
+		return p.samples.Sample(id, x, label)
+	}
+	return p.AppendSample(nil, id, x, label), nil
 }
 
 // AppendSample appends the message of one row to dst.

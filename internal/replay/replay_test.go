@@ -13,6 +13,7 @@ import (
 
 	"edge/internal/config"
 	"edge/internal/dataset"
+	"edge/stream/codec"
 )
 
 func TestSampleMessages(t *testing.T) {
@@ -85,6 +86,8 @@ func TestLabelTopicsOfAReplay(t *testing.T) {
 		"other topics":            {row, minimal + "labels: [{topics: [factory/+/label]}]\n", "takes no labels on factory/p7/vibration/label"},
 		"their topic":             {row, minimal + "labels: [{topics: [factory/+/vibration/label]}]\n", ""},
 		"a shared subscription":   {row, minimal + "labels: [{topics: ['$share/g/factory/#']}]\n", ""},
+		"for the newest sample":   {row, minimal + "labels: [{topics: [factory/+/vibration/label], last: true, id: ''}]\n", "takes no labels on factory/p7/vibration/label"},
+		"a stream without ids":    {row, strings.NewReplacer("factory/+/vibration", "'factory/#'", "peak_hz]", "peak_hz], id: ''").Replace(minimal), "takes no labels on factory/p7/vibration/label"},
 		"the stream's":            {row, strings.Replace(minimal, "factory/+/vibration", "'factory/#'", 1), ""},
 		"signals, no labels":      {recording, signals, "takes no labels on factory/+/x/label"},
 		"signals, a state":        {recording, signals + "labels: [{topics: [factory/+/x/label], sticky: true}]\n", "takes no labels on factory/+/x/label"},
@@ -105,6 +108,85 @@ func TestLabelTopicsOfAReplay(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// Samples have the shape that their stream reads; one that cannot be written, or would teach
+// nothing, is refused before the first.
+func TestShapeOfAReplay(t *testing.T) {
+	of := func(keys string) string {
+		return strings.Replace(minimal, "peak_hz]", "peak_hz], on_missing: impute, "+keys, 1)
+	}
+	for name, tc := range map[string]struct {
+		config, labels string
+		ahead          int
+		want           string // payload; "": read back alone
+		fail           string
+	}{
+		"as it is":              {of("qos: 1"), "inline", 1, `{"id":"r-000001","features":[0.1,null,3],"label":"a"}`, ""},
+		"paths of the features": {of("fields: {rms: a.rms, kurtosis: a.k}"), "inline", 1, `{"a":{"k":null,"rms":0.1},"id":"r-000001","label":"a","peak_hz":3}`, ""},
+		"paths of the id":       {of("id: i"), "inline", 1, `{"i":"r-000001","kurtosis":null,"label":"a","peak_hz":3,"rms":0.1}`, ""},
+		"paths of the label":    {of("label: meta.state"), "inline", 1, `{"id":"r-000001","kurtosis":null,"meta":{"state":"a"},"peak_hz":3,"rms":0.1}`, ""},
+		"cbor":                  {of("format: cbor"), "inline", 1, "", ""},
+		"csv":                   {of("format: csv, columns: [label, '', id, peak_hz, rms, kurtosis]"), "inline", 1, "a,,r-000001,3,0.1,\n", ""},
+		"csv, delayed":          {of("format: csv, columns: [label, id, peak_hz, rms, kurtosis]") + "labels: [{topics: [factory/p7/vibration/label], id: of.id, label: class}]\n", "delayed", 1, "", ""},
+		"csv without an id":     {of("format: csv, columns: [label, peak_hz, rms, kurtosis]"), "inline", 1, "", "have no ids, so that its predictions and labels are not found by them: give --ahead 0"},
+		"the same, not awaited": {of("format: csv, columns: [label, peak_hz, rms, kurtosis]"), "inline", 0, "a,3,0.1,\n", ""},
+		"csv without a label":   {of("format: csv, columns: [id, peak_hz, rms, kurtosis]"), "inline", 1, "", "stream vibration have no labels, so that those of the file would teach nothing: give --labels none"},
+		"raw numbers":           {of("format: float32"), "none", 0, "", ""},
+		"raw numbers, labels":   {of("format: float64"), "inline", 0, "", "have no labels"},
+		"no ids":                {of("id: ''"), "delayed", 0, "", "have no ids"},
+		"line protocol":         {of("format: influx"), "inline", 1, "", "format influx are not written: give the model a stream with format: json"},
+		"values":                {strings.Replace(of("format: value, topic_template: 'factory/{feature}/vibration'"), "on_missing: impute, ", "", 1), "inline", 0, "", "format value, one for each feature, are not written: give"},
+		"compressed":            {of("compression: zstd"), "inline", 1, "", "compression zstd are not written: a stream with compression: auto"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := parsed(t, tc.config).Streams["vibration"]
+			p := &Player{Labels: tc.labels, Ahead: tc.ahead, Prefix: "r"}
+			if err := p.writeFor("vibration", s, true); tc.fail != "" || err != nil {
+				if tc.fail == "" || err == nil || !strings.Contains(err.Error(), tc.fail) {
+					t.Errorf("%v, want %q", err, tc.fail)
+				}
+				return
+			}
+			payload, err := p.payload(p.id(1), []float64{0.1, math.NaN(), 3}, "a")
+			if err != nil || tc.want != "" && string(payload) != tc.want {
+				t.Fatalf("published as %s, %v; want %s", payload, err, tc.want)
+			}
+			d, err := codec.NewDecoder(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := d.Decode(payload)
+			if err != nil || len(got) != 1 || math.Abs(got[0].X[0]-0.1) > 1e-7 || !math.IsNaN(got[0].X[1]) || got[0].X[2] != 3 {
+				t.Fatalf("%q is read as %+v, %v", payload, got, err)
+			}
+			if raw := tc.labels == "none"; !raw && got[0].Label != "a" || !raw && tc.ahead > 0 && got[0].ID != "r-000001" {
+				t.Errorf("%q has the id %q and the label %q", payload, got[0].ID, got[0].Label)
+			}
+		})
+	}
+}
+
+// Delayed labels have the paths of the entry, or of the stream, that takes them.
+func TestShapeOfDelayedLabels(t *testing.T) {
+	const topic = "factory/p7/vibration/label"
+	stream, rest, _ := strings.Cut(strings.Replace(minimal, "factory/+/vibration", "'factory/#'", 1), "}}\n")
+	rest = "}}\n" + rest
+	for config, want := range map[string]string{
+		minimal + "labels: [{topics: ['" + topic + "']}]\n":                           `{"id":"r-1","label":"a"}`,
+		minimal + "labels: [{topics: ['" + topic + "'], id: of.id, label: class}]\n":  `{"class":"a","of":{"id":"r-1"}}`,
+		stream + ", id: i" + rest:                                                     `{"i":"r-1","label":"a"}`,
+		stream + ", format: csv, columns: [id, rms, kurtosis, peak_hz, label]" + rest: "r-1,,,,a\n",
+	} {
+		as, err := takesLabels(parsed(t, config), topic)
+		if err != nil {
+			t.Errorf("%s: %v", config, err)
+			continue
+		}
+		if got, err := as.Sample("r-1", nil, "a"); err != nil || string(got) != want {
+			t.Errorf("%s: %s, %v; want %s", config, got, err, want)
+		}
 	}
 }
 
@@ -137,7 +219,7 @@ func TestColumnsOfAReplay(t *testing.T) {
 			}
 			src := &Source{Path: tableOf(t, tc.text)}
 			src.Data.Columns = tc.columns
-			format, err := formatOn(src, cfg, tc.topic)
+			format, _, err := formatOn(src, cfg, tc.topic)
 			if tc.fail != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.fail) {
 					t.Errorf("%v, want %s", err, tc.fail)

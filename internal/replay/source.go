@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/report"
 	"edge/internal/terminal"
+	"edge/stream/codec"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
 )
@@ -40,55 +42,79 @@ func topicOf(name string, cfg *config.Config) (string, error) {
 	return "", exit.With(exit.Usage, fmt.Errorf("no stream of the configuration takes %s: give --topic one that matches %s", topic, strings.Join(named, " or ")))
 }
 
-// takesLabels returns the error of a configuration, which may be nil, that takes no label by
-// the id of its sample on any of these topics, which may have wildcards.
-func takesLabels(cfg *config.Config, topics ...string) error {
+// takesLabels returns the encoder of labels by the id of their sample for any of these topics,
+// which may have wildcards; nil without a configuration. The error is that of a configuration
+// which takes no such labels there.
+func takesLabels(cfg *config.Config, topics ...string) (*codec.Encoder, error) {
 	if cfg == nil {
-		return nil
+		return nil, nil
 	}
-	var filters []string
+	takes := func(filters []string) bool {
+		return slices.ContainsFunc(filters, func(filter string) bool {
+			plain, _ := topic.Unshare(filter)
+			return slices.ContainsFunc(topics, func(t string) bool { return topic.Overlap(plain, t) })
+		})
+	}
 	for _, l := range cfg.Labels {
-		if !l.Sticky {
-			filters = append(filters, l.Topics...)
+		if !l.Sticky && l.ID != "" && takes(l.Topics) {
+			return codec.NewLabelEncoder(l), nil
 		}
 	}
-	for _, s := range cfg.Streams {
-		if !s.StageConfig().Set() {
-			filters = append(filters, s.Filters()...)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Streams)) {
+		s := cfg.Streams[name]
+		if s.StageConfig().Set() || !takes(s.Filters()) {
+			continue
+		}
+		if e, err := codec.NewEncoder(s); err == nil && e.Identified() && e.Labelled() {
+			return e, nil
 		}
 	}
-	for _, filter := range filters {
-		plain, _ := topic.Unshare(filter)
-		if slices.ContainsFunc(topics, func(t string) bool { return topic.Overlap(plain, t) }) {
-			return nil
-		}
-	}
-	return exit.With(exit.Usage, fmt.Errorf("--labels delayed: the configuration takes no labels on %s: add that under labels: [{topics: […]}]", strings.Join(topics, ", ")))
+	return nil, exit.With(exit.Usage, fmt.Errorf("--labels delayed: the configuration takes no labels on %s: add that under labels: [{topics: […]}]", strings.Join(topics, ", ")))
 }
 
-// formatOn returns the format of a file whose rows go to topic: the features are those of
-// the first stream that subscribes to it and whose columns the file has, else all columns.
-// The error is that of a file without the features of any such stream.
-func formatOn(src *Source, c *config.Config, topic string) (format dataset.Format, err error) {
+// formatOn returns the format of a file whose rows go to topic, and the stream that takes
+// them, the first one that subscribes to it and whose features are columns of the file. Where
+// none subscribes, the features are all columns, and the name is "". The error is that of a
+// file without the features of any such stream.
+func formatOn(src *Source, c *config.Config, topic string) (format dataset.Format, name string, err error) {
 	format = src.Data.Of(nil)
 	if c == nil {
-		return format, nil
+		return format, "", nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Streams)) {
 		s := c.Streams[key]
 		if !s.Takes(topic) {
 			continue
 		}
+		if s.StageConfig().Set() {
+			err = cmp.Or(err, exit.With(exit.Usage, fmt.Errorf("stream %s, which takes %s, makes its samples of signals, and %s is no file of them: --stream %s says why", key, topic, src.Path, key)))
+			continue
+		}
 		wanted := src.Data.Of(s.FeatureNames())
 		d, failed := dataset.Open(src.Path, wanted)
 		if failed == nil {
-			return wanted, d.Close()
+			return wanted, key, d.Close()
 		}
-		if err == nil {
-			err = failed
-		}
+		err = cmp.Or(err, failed)
 	}
-	return format, err
+	return format, "", err
+}
+
+// writeFor makes the player write the payloads that a stream reads. labelled: rows have labels.
+func (p *Player) writeFor(name string, s codec.Stream, labelled bool) (err error) {
+	if p.samples, err = codec.NewEncoder(s); err != nil {
+		return fmt.Errorf("stream %s: %w", name, err)
+	}
+	switch {
+	case !p.samples.Identified() && (p.Ahead > 0 || p.Labels == "delayed"):
+		return fmt.Errorf("the payloads of stream %s have no ids, so that its predictions and labels are not found by them: give --ahead 0, which waits for no predictions, a --rate, and no --labels delayed", name)
+	case !p.samples.Labelled() && labelled && p.Labels == "inline":
+		return fmt.Errorf("the payloads of stream %s have no labels, so that those of the file would teach nothing: give --labels none, or a stream with format: json beside this one", name)
+	}
+	if own := codec.DefaultStream(); s.Format == own.Format && len(s.Fields) == 0 && s.ID == own.ID && s.Label == own.Label {
+		p.samples = nil
+	}
+	return nil
 }
 
 // Source is a selection of rows of a data file.
@@ -109,7 +135,7 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	if raw != nil {
 		defer raw.File.Close()
 		if p.Labels == "delayed" {
-			if err := takesLabels(cfg, raw.labelTopics()...); err != nil {
+			if p.labels, err = takesLabels(cfg, raw.labelTopics()...); err != nil {
 				return nil, err
 			}
 		}
@@ -121,17 +147,22 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 		}
 	}
 	if p.Labels == "delayed" {
-		if err := takesLabels(cfg, p.Topic+"/label"); err != nil {
+		if p.labels, err = takesLabels(cfg, p.Topic+"/label"); err != nil {
 			return nil, err
 		}
 	}
-	format, err := formatOn(src, cfg, p.Topic)
+	format, stream, err := formatOn(src, cfg, p.Topic)
 	if err != nil {
 		return nil, err
 	}
 	summary, err := dataset.Summarize(src.Path, format)
 	if err != nil {
 		return nil, err
+	}
+	if stream != "" {
+		if err := p.writeFor(stream, cfg.Streams[stream], len(summary.Classes) > 0); err != nil {
+			return nil, exit.With(exit.Usage, err)
+		}
 	}
 	total := summary.Rows
 	if src.Selection.First > 0 {

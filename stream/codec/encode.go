@@ -15,34 +15,56 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Encoder writes rows of signals as payloads of their stream, which its Decoder reads.
+// Encoder writes rows of signals, or samples, as payloads of their stream, which its Decoder
+// reads.
 type Encoder struct {
 	of    Stream
-	names []string // of the configured signals
+	names []string // of the configured signals, or of the features
 }
 
-// NewEncoder returns the encoder of a stream with signals and without inputs; that of an
-// input is the one of the stream that Stream.From returns. Formats without names for
-// their numbers have no label and, as value has, no time.
+// NewEncoder returns the encoder of a stream without inputs; that of an input is the one of
+// the stream that Stream.From returns. Formats without names for their numbers have no id,
+// no label and, as value has, no time.
 func NewEncoder(s Stream) (*Encoder, error) {
+	const other = "give the model a stream with format: json beside this one"
+	names := s.Stage.Signals
 	switch {
 	case s.Format == formatInflux:
-		return nil, fmt.Errorf("codec: encoder: payloads of format %s are not written", s.Format)
+		return nil, fmt.Errorf("codec: encoder: payloads of format %s are not written: %s", s.Format, other)
+	case s.Format == FormatValue && len(names) == 0:
+		return nil, fmt.Errorf("codec: encoder: payloads of format %s, one for each feature, are not written: %s", s.Format, other)
 	case s.Compression != compressionNone && s.Compression != compressionAuto:
-		return nil, fmt.Errorf("codec: encoder: payloads with compression %s are not written", s.Compression)
+		return nil, fmt.Errorf("codec: encoder: payloads with compression %s are not written: a stream with compression: auto reads them without", s.Compression)
 	}
-	return &Encoder{s, s.Stage.Signals}, nil
+	if len(names) == 0 {
+		names = s.FeatureNames()
+	}
+	return &Encoder{s, names}, nil
+}
+
+// NewLabelEncoder returns the encoder of messages that hold only labels.
+func NewLabelEncoder(l Labels) *Encoder {
+	return &Encoder{of: Stream{Format: FormatJSON, ID: l.ID, Label: l.Label}}
 }
 
 // Timed reports whether the payloads have the time of their rows.
-func (e *Encoder) Timed() bool {
+func (e *Encoder) Timed() bool { return e.has(e.of.Time) }
+
+// Labelled reports whether the payloads have labels.
+func (e *Encoder) Labelled() bool { return e.has(e.of.Label) }
+
+// Identified reports whether the payloads have the ids of their samples.
+func (e *Encoder) Identified() bool { return len(e.of.Stage.Signals) == 0 && e.has(e.of.ID) }
+
+// has reports whether the payloads have a member beside the numbers.
+func (e *Encoder) has(path string) bool {
 	switch e.of.Format {
 	case FormatValue, formatFloat32, formatFloat64:
 		return false
 	case formatCSV:
-		return e.of.Time != "" && slices.Contains(e.of.Columns, PlainName(e.of.Time))
+		return path != "" && slices.Contains(e.of.Columns, PlainName(path))
 	}
-	return e.of.Time != ""
+	return path != ""
 }
 
 // Payload is a message of a row.
@@ -67,7 +89,7 @@ func (e *Encoder) Append(dst []Payload, cells []string, at int64, label string) 
 		data, err := e.numbers(cells)
 		return append(dst, Payload{Data: data}), err
 	case formatCSV:
-		data, err := e.line(cells, seconds(at), label)
+		data, err := e.line(cells, "", seconds(at), label)
 		return append(dst, Payload{Data: data}), err
 	}
 	values := make([]any, len(cells))
@@ -76,8 +98,28 @@ func (e *Encoder) Append(dst []Payload, cells []string, at int64, label string) 
 			values[i] = valueOf(cell)
 		}
 	}
-	data, err := e.object(values, at, label)
+	data, err := e.object(values, "", at, label)
 	return append(dst, Payload{Data: data}), err
+}
+
+// Sample returns the message of a sample of D features, of which NaN is missing. Nil features
+// leave the label of an earlier sample. An empty id or label is left out.
+func (e *Encoder) Sample(id string, x []float64, label string) ([]byte, error) {
+	cells, values := make([]string, len(e.names)), make([]any, len(e.names))
+	for i, v := range x {
+		values[i] = json.RawMessage("null")
+		if v == v {
+			cells[i] = strconv.FormatFloat(v, 'g', -1, 64)
+			values[i] = json.RawMessage(cells[i])
+		}
+	}
+	switch e.of.Format {
+	case formatFloat32, formatFloat64:
+		return e.numbers(cells)
+	case formatCSV:
+		return e.line(cells, id, "", label)
+	}
+	return e.object(values, id, -1, label)
 }
 
 // Rows appends one message with several rows to dst, whose time is that of the last one. A
@@ -107,12 +149,12 @@ func (e *Encoder) Rows(dst []Payload, rows [][]string, at int64, label string) (
 		}
 		columns[i] = column
 	}
-	data, err := e.object(columns, at, label)
+	data, err := e.object(columns, "", at, label)
 	return append(dst, Payload{Data: data}), err
 }
 
 // object writes an object of JSON or CBOR. A value that is nil is left out.
-func (e *Encoder) object(values []any, at int64, label string) ([]byte, error) {
+func (e *Encoder) object(values []any, id string, at int64, label string) ([]byte, error) {
 	root := map[string]any{}
 	for i, v := range values {
 		if v == nil {
@@ -131,8 +173,11 @@ func (e *Encoder) object(values []any, at int64, label string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if label != "" && e.of.Label != "" {
-		if err := put(root, e.of.Label, label); err != nil {
+	for _, m := range [][2]string{{e.of.ID, id}, {e.of.Label, label}} {
+		if m[0] == "" || m[1] == "" {
+			continue
+		}
+		if err := put(root, m[0], m[1]); err != nil {
 			return nil, err
 		}
 	}
@@ -191,13 +236,15 @@ func put(root map[string]any, path string, v any) error {
 }
 
 // line writes a line of CSV.
-func (e *Encoder) line(cells []string, time, label string) ([]byte, error) {
+func (e *Encoder) line(cells []string, id, time, label string) ([]byte, error) {
 	record := cells
 	if len(e.of.Columns) > 0 {
 		record = make([]string, len(e.of.Columns))
 		for at, column := range e.of.Columns {
 			switch column {
 			case "":
+			case PlainName(e.of.ID):
+				record[at] = id
 			case PlainName(e.of.Time):
 				record[at] = time
 			case PlainName(e.of.Label):
