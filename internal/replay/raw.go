@@ -177,6 +177,11 @@ func (r *RawSource) timed() bool {
 	return r.File.Timed() && !slices.ContainsFunc(r.routes, func(of route) bool { return !of.encoder.Timed() })
 }
 
+// labelled reports whether a payload has the label of its row.
+func (r *RawSource) labelled() bool {
+	return slices.ContainsFunc(r.routes, func(of route) bool { return of.encoder.Labelled() })
+}
+
 const (
 	unconfirmed = 400                   // rows without a sample, after which they go slowly,
 	slowRows    = 50                    // so many
@@ -317,6 +322,9 @@ func playRaw(ctx context.Context, src *Source, p *Player, raw *RawSource, mqtt m
 	summary, err := dataset.Summarize(src.Path, format)
 	if err != nil && !errors.Is(err, dataset.ErrNoSample) {
 		return nil, err
+	}
+	if p.Labels == "inline" && len(summary.Classes) > 0 && !raw.labelled() {
+		return nil, exit.With(exit.Usage, fmt.Errorf("the payloads of stream %s have no labels, so that those of the file would teach nothing: give --labels delayed, which sends them by the ids of the samples, or --labels none; states of topics that are sticky are not sent", raw.File.Of().Name))
 	}
 	total := int(summary.Tally.Rows)
 	if raw.First > 0 {

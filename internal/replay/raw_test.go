@@ -98,11 +98,11 @@ func TestReplayWithoutTimes(t *testing.T) {
 		"json":                  {"format: json", timed, "inline", 1, false},
 		"times are ignored":     {"time: ''", timed, "inline", 1, true},
 		"a file without times":  {"format: json", untimed, "inline", 1, true},
-		"csv":                   {"format: csv, columns: [ts, x]", timed, "inline", 1, false},
+		"csv":                   {"format: csv, columns: [ts, x, label]", timed, "inline", 1, false},
 		"csv, no time":          {"format: csv", timed, "inline", 1, true},
 		"raw numbers":           {"format: float32", timed, "inline", 1, true},
 		"values":                {"format: value, hold: {on: any}", timed, "inline", 1, true},
-		"values, not awaited":   {"format: value, hold: {on: any}", timed, "inline", 0, false},
+		"values, not awaited":   {"format: value, hold: {on: any}", timed, "none", 0, false},
 		"values, labels by ids": {"format: value, hold: {on: any}", timed, "delayed", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,6 +112,36 @@ func TestReplayWithoutTimes(t *testing.T) {
 			cancel()
 			_, err := File(ended, src, &Player{Labels: tc.labels, Ahead: tc.ahead, Fraction: 1}, cfg.MQTT, cfg, io.Discard)
 			if refused := err != nil && strings.Contains(err.Error(), "the payloads have no times"); refused != tc.refused || err != nil && !refused {
+				t.Errorf("error %v, want one: %v", err, tc.refused)
+			}
+		})
+	}
+}
+
+// Labels of a file that no payload has would be left out without a word.
+func TestReplayWithoutLabels(t *testing.T) {
+	const labelled, plain = "t,device,x,label\n1,p7,1,a\n2,p7,2,\n", "t,device,x,label\n1,p7,1,\n2,p7,2,\n"
+	const state = "inputs: {i: {topics: [lab/+/x], topic_template: 'lab/{device}/x', signals: [x]%s}}, hold: {on: any}"
+	row := `topics: [lab/+/x], topic_template: "lab/{device}/x", signals: [x]`
+	for name, tc := range map[string]struct {
+		stream, text, labels string
+		refused              bool
+	}{
+		"in the payload":       {row, labelled, "inline", false},
+		"ignored there":        {row + ", label: ''", labelled, "inline", true},
+		"as delayed ones":      {row + ", label: ''", labelled, "delayed", false},
+		"none are sent":        {row + ", label: ''", labelled, "none", false},
+		"none in the file":     {row + ", label: ''", plain, "inline", false},
+		"inputs without":       {fmt.Sprintf(state, ""), labelled, "inline", true},
+		"an input with labels": {fmt.Sprintf(state, ", label: state"), labelled, "inline", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := routed(t, tc.stream+"}, l: {topics: [lab/+/x/label], features: [y]")
+			src := &Source{Path: tableOf(t, tc.text), Data: dataset.Options{HeaderWord: "auto"}}
+			ended, cancel := context.WithCancel(t.Context()) // before it connects
+			cancel()
+			_, err := File(ended, src, &Player{Labels: tc.labels, Ahead: 1, Fraction: 1}, cfg.MQTT, cfg, io.Discard)
+			if refused := err != nil && strings.Contains(err.Error(), "give --labels delayed"); refused != tc.refused || err != nil && !refused {
 				t.Errorf("error %v, want one: %v", err, tc.refused)
 			}
 		})
