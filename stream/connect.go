@@ -279,14 +279,14 @@ func (m *modelState) feedFrom(streams map[string]*source) error {
 func (n *Node) filters() ([]string, error) {
 	var filters []string
 	var errs []error
+	var outputs topic.Set
+	for _, own := range n.outputs() {
+		outputs.Add(own)
+	}
 	for _, src := range n.sources {
 		for _, f := range src.filters {
-			plain, _ := topic.Unshare(f)
-			for _, own := range n.outputs() {
-				if src.ownTopic == "" && topic.Overlap(plain, own) {
-					errs = append(errs, fmt.Errorf("%s: %s would receive the node's own output %s: name the topics of the sensors, such as factory/+/vibration", src.key, f, own))
-					break
-				}
+			if own, ok := outputs.Overlap(f); ok && src.ownTopic == "" {
+				errs = append(errs, fmt.Errorf("%s: %s would receive the node's own output %s: name the topics of the sensors, such as factory/+/vibration", src.key, f, own))
 			}
 			filters = append(filters, f)
 		}

@@ -197,58 +197,98 @@ func (t *Template) Arrange(other *Template, captured []string) (levels []string,
 
 // Router finds the destinations of a topic.
 type Router[T comparable] struct {
-	routes []route[T]
+	routes tree[route[T]]
+	added  int
 }
 
 type route[T comparable] struct {
-	filter string
-	to     T
+	at int // in the order of additions
+	to T
 }
 
 // Add routes all topics that the subscribed filter matches to a destination.
 func (r *Router[T]) Add(filter string, to T) {
 	plain, _ := Unshare(filter)
-	r.routes = append(r.routes, route[T]{plain, to})
+	r.routes.add(plain, route[T]{r.added, to})
+	r.added++
 }
 
-// Find appends the destinations of topic to dst, each once. A topic that MQTT forbids
-// has no destination.
+// Find appends the destinations of topic to dst, each once, in the order of their addition. A
+// topic that MQTT forbids has no destination.
 func (r *Router[T]) Find(dst []T, topic string) []T {
 	if Check(topic) != nil {
 		return dst
 	}
+	var space [8]route[T]
+	found := r.routes.matching(space[:0], topic)
+	slices.SortFunc(found, func(a, b route[T]) int { return a.at - b.at })
 	start := len(dst)
-	for _, rt := range r.routes {
-		if Matches(rt.filter, topic) && !slices.Contains(dst[start:], rt.to) {
+	for _, rt := range found {
+		if !slices.Contains(dst[start:], rt.to) {
 			dst = append(dst, rt.to)
 		}
 	}
 	return dst
 }
 
+// Set is a set of filters, in the order of addition. The zero Set is empty.
+type Set struct {
+	filters []string
+	at      tree[int]
+}
+
+// Add adds a filter.
+func (s *Set) Add(filter string) {
+	plain, _ := Unshare(filter)
+	s.at.add(plain, len(s.filters))
+	s.filters = append(s.filters, filter)
+}
+
+// Overlap returns the first filter of the set that shares a topic with another filter, and
+// whether there is one.
+func (s *Set) Overlap(filter string) (first string, ok bool) {
+	plain, _ := Unshare(filter)
+	found := s.at.overlapping(nil, plain)
+	if len(found) == 0 {
+		return "", false
+	}
+	return s.filters[slices.Min(found)], true
+}
+
+// MostOverlaps is the number of overlaps that Subscriptions returns at most: of n filters
+// there may be n² of them.
+const MostOverlaps = 20
+
 // Subscriptions returns the filters to subscribe to: each once, and without those that
 // another one covers, because a broker may send a message once for every matching
-// subscription. It also returns the pairs that still overlap.
+// subscription. It also returns the first pairs that still overlap.
 func Subscriptions(filters []string) (subscribe []string, overlaps [][2]string) {
 	distinct := slices.Compact(slices.Sorted(slices.Values(filters)))
+	var covers tree[string]
 	for _, f := range distinct {
-		covered := slices.ContainsFunc(distinct, func(g string) bool {
-			_, sharedF := Unshare(f)
-			_, sharedG := Unshare(g)
-			return f != g && !sharedF && !sharedG && Matches(g, f)
-		})
-		if !covered {
-			subscribe = append(subscribe, f)
+		if _, shared := Unshare(f); !shared {
+			covers.add(f, f)
 		}
 	}
-	for i, f := range subscribe {
-		for _, g := range subscribe[i+1:] {
-			plainF, _ := Unshare(f)
-			plainG, _ := Unshare(g)
-			if Overlap(plainF, plainG) {
-				overlaps = append(overlaps, [2]string{f, g})
+	var set Set
+	for _, f := range distinct {
+		_, shared := Unshare(f)
+		if shared || len(covers.matching(nil, f)) == 1 { // itself
+			set.Add(f)
+		}
+	}
+	for i, f := range set.filters {
+		plain, _ := Unshare(f)
+		found := set.at.overlapping(nil, plain)
+		slices.Sort(found)
+		for _, j := range found {
+			if j > i && len(overlaps) < MostOverlaps {
+				overlaps = append(overlaps, [2]string{f, set.filters[j]})
 			}
 		}
+		if len(overlaps) == MostOverlaps {
+			break
+		}
 	}
-	return subscribe, overlaps
+	return set.filters, overlaps
 }

@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -92,7 +93,26 @@ func TestCoverAndOverlapByEnumeration(t *testing.T) {
 			}
 		}
 	}
+	var all tree[string]
+	for _, f := range filters {
+		all.add(f, f)
+	}
 	for _, a := range filters {
+		var matching, overlapping []string
+		for _, b := range filters {
+			if Matches(b, a) {
+				matching = append(matching, b)
+			}
+			if Overlap(a, b) {
+				overlapping = append(overlapping, b)
+			}
+		}
+		if got := slices.Sorted(slices.Values(all.matching(nil, a))); !slices.Equal(got, slices.Sorted(slices.Values(matching))) {
+			t.Errorf("filters that match %q = %q, want %q", a, got, matching)
+		}
+		if got := slices.Sorted(slices.Values(all.overlapping(nil, a))); !slices.Equal(got, slices.Sorted(slices.Values(overlapping))) {
+			t.Errorf("filters that overlap %q = %q, want %q", a, got, overlapping)
+		}
 		for _, b := range filters {
 			common := false
 			for topic := range set[b] {
@@ -206,6 +226,29 @@ func TestSubscriptions(t *testing.T) {
 	want := [][2]string{{"$share/g/a/b", "+/b"}, {"$share/g/a/b", "a/+"}, {"+/b", "a/+"}, {"+/b", "x/#"}}
 	if !reflect.DeepEqual(overlaps, want) {
 		t.Errorf("overlaps = %q, want %q", overlaps, want)
+	}
+}
+
+// 60,000 filters may have 1.8 billion overlaps; each is a warning in the log.
+func TestOverlapsAreBounded(t *testing.T) {
+	filters := []string{"#"}
+	for i := range 60_000 {
+		filters = append(filters, fmt.Sprintf("$share/g/a/%d", i), fmt.Sprintf("$share/g/+/%d", i))
+	}
+	subscribe, overlaps := Subscriptions(filters)
+	if len(subscribe) != len(filters) || len(overlaps) != MostOverlaps {
+		t.Errorf("%d subscriptions with %d overlaps, want %d with %d", len(subscribe), len(overlaps), len(filters), MostOverlaps)
+	}
+}
+
+func TestFindAllocatesNothing(t *testing.T) {
+	var r Router[int]
+	for i, f := range []string{"a/+", "a/#", "$share/g/a/b", "+/b"} {
+		r.Add(f, i)
+	}
+	dst := make([]int, 0, 8)
+	if n := testing.AllocsPerRun(100, func() { dst = r.Find(dst[:0], "a/b") }); n > 0 || len(dst) != 4 {
+		t.Errorf("find(a/b) = %v with %v allocations, want 4 destinations and none", dst, n)
 	}
 }
 
