@@ -28,6 +28,7 @@ learnt, in memory, as the daemon would.`,
   edge inspect edge.db -c edge.yaml --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			cli.EndAtSignals()
 			var cfg *config.Config
 			if file != "" {
 				var err error

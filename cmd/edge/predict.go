@@ -31,6 +31,7 @@ the checkpoint; with -c they are learnt first, in memory, as the daemon would.`,
 			if p.State == "" {
 				return exit.With(exit.Usage, errors.New("predict: --state names the state file"))
 			}
+			cli.EndAtSignals()
 			return p.Run(args[0], cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
