@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -143,6 +144,7 @@ func (e *labEvaluation) addPolicy(cmd *cobra.Command) {
 	f.StringVar(&e.Arrival.OnMissing, "on-missing", "", "how to treat rows that lack features: `METHOD` reject, impute or marginalise; rejected rows are not judged (default on_missing of the model's stream, else marginalise)")
 	f.StringSliceVar(&e.Queries.Strategies, "query", nil, "learn only the labels that a `STRATEGY` requests: margin, entropy, bald or random, or several")
 	f.Float64SliceVar(&e.Queries.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples whose label --query may request, or several")
+	f.Lookup("budget").DefValue = fmt.Sprint(e.Queries.Budgets) // pflag would show six decimals
 	f.BoolVar(&e.Queries.Full, "against-full", false, "with --query: also learn every label, and print how many labels each strategy needs for the same error")
 }
 

@@ -261,6 +261,7 @@ labels each strategy needs for the error of all labels.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&e.Queries.Strategies, "query", []string{string(active.Margin)}, "`STRATEGY` margin, entropy, bald or random, or several")
 	f.Float64SliceVar(&e.Queries.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples whose label may be requested, or several")
+	f.Lookup("budget").DefValue = fmt.Sprint(e.Queries.Budgets) // pflag would show six decimals
 	f.BoolVar(&e.Queries.Full, "against-full", false, "also learn every label, and print how many labels each strategy needs for the same error")
 	e.addData(cmd)
 	return cmd
