@@ -92,7 +92,7 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 	}
 	one := pendingSample{
 		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Parts: parts, Meta: l.said, Epoch: l.epoch},
-		version: l.version, seq: l.seq, fresh: true,
+		version: l.version, seq: l.seq, device: l.device, fresh: true,
 	}
 	before := m.pendingStore.get(l.wait)
 	if l.wait != 0 {

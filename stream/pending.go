@@ -80,6 +80,7 @@ type pendingSample struct {
 	sample  online.Pending
 	version uint64 // number of labels that the model had learnt at the prediction
 	seq     uint64 // of the prediction
+	device  string // of a fresh sample
 	fresh   bool   // the sample came in this run: version and seq are known
 	stored  bool   // the journal has the sample
 }
@@ -111,7 +112,7 @@ func (w *pendingStore) list(p *pendingSample) *list.List {
 }
 
 func (p *pendingSample) size() int {
-	return pendingBytes + 8*(len(p.sample.X)+len(p.sample.Probs)) + 4*len(p.sample.Parts) + len(p.sample.Label) + len(p.sample.Device)
+	return pendingBytes + 8*(len(p.sample.X)+len(p.sample.Probs)) + 4*len(p.sample.Parts) + len(p.sample.Label) + max(len(p.sample.Device), len(p.device))
 }
 
 func (w *pendingStore) insert(p *pendingSample) {

@@ -135,7 +135,7 @@ func (c *committer) refuseSelection(it *item, l *example, t *labelTarget) error 
 	case n == 0 && len(t.result.shared) > 0:
 		why = ambiguous(t.result.shared[0])
 	case l.by.From == "" && n+t.result.already == 0:
-		why = codec.Refuse(codec.UnknownID, "no sample of that label waits: it never came, waited too long, or made room for others")
+		why = codec.Refuse(codec.UnknownID, "no sample of that label waits: it never came, waited too long, made room for others, or is of a device that the topic does not name")
 	case n > 0 && !m.learningOff() && !c.acceptLabel(it, l, m): // which has reported it
 		return codec.Refuse(codec.UnknownClass, "the model does not accept label %.80q", l.label).Err
 	default:
@@ -150,7 +150,7 @@ func (c *committer) refuseSelection(it *item, l *example, t *labelTarget) error 
 func (m *modelState) choose(by *codec.Selection, t *labelTarget) (found []*pendingSample, result selectionResult) {
 	switch {
 	case by.Seq > 0:
-		if p := m.bySeq(by.Seq); p != nil {
+		if p := m.bySeq(by.Seq); p != nil && t.of.have(p.device) {
 			found = append(found, p)
 		} else {
 			result.expired++

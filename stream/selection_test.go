@@ -92,10 +92,12 @@ func TestLabelsWithoutID(t *testing.T) {
 		r.published()
 		r.send(own, `{"seq":2,"label":"b"}`, `{"seq":99,"label":"b"}`, `{"ids":["p7#1003000","p7#1004000","p7#1","p7#1003000"],"label":"c"}`)
 		r.send("plant/p7/label", `{"ids":["p7#1000000"],"label":"a"}`)
+		r.send("plant/p8/label", `{"seq":1,"label":"e"}`, `{"seq":6,"label":"e"}`) // of p7, the last one the newest of all
 		r.send("home/label", "d", `{"label":"d"}`, `{"from":"alice","label":"d"}`)
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"b 1", "c 3", "c 4", "a 0", "d 5"})
-		if got := r.answers(); len(got) != 4 || got[0] != "1 0 0" || !strings.Contains(got[1], "no sample") || got[2] != "2 0 1" || got[3] != "1 0 0" {
+		if got := r.answers(); len(got) != 6 || got[0] != "1 0 0" || !strings.Contains(got[1], "no sample") || got[2] != "2 0 1" || got[3] != "1 0 0" ||
+			!strings.Contains(got[4], "no sample") || !strings.Contains(got[5], "no sample") {
 			t.Errorf("answers %q", got)
 		}
 	})
