@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -40,6 +41,9 @@ const (
 
 	firstPause = 100 * time.Millisecond // first pause after a failed commit; doubled
 	longPause  = 5 * time.Second
+	// slowCommit is the time after which a commit that goes on counts as a failure of the journal: the
+	// broker's window is full by then.
+	slowCommit = 2 * time.Second
 	// evictPause is the pause after which a journal at its limit is relieved of pending samples,
 	// three seconds after the first error.
 	evictPause = 1600 * time.Millisecond
@@ -65,8 +69,9 @@ type committer struct {
 
 	unconfirmed unconfirmed
 	group       group
-	stages      []*stage // of the worker, which has ended when clean is set
-	clean       bool     // all that the stages made is committed
+	took        time.Duration // for the last commit
+	stages      []*stage      // of the worker, which has ended when clean is set
+	clean       bool          // all that the stages made is committed
 }
 
 // run commits until its queue is closed, then commits the rest. If ctx ends first,
@@ -154,7 +159,8 @@ func (c *committer) full(it *item) bool {
 		g.items, g.unacked = g.items[:len(g.items)-1], 0
 		return len(g.records)+len(g.order) >= MaxGroup
 	}
-	return c.relaxed || !c.needsCommit() || g.unacked >= c.window || len(g.items) >= maxGroup || len(g.records) >= MaxGroup
+	more := c.took > c.flush && len(c.in) > 0 // a slow disk has left them waiting: they share its next commit
+	return c.relaxed || !c.needsCommit() || g.unacked >= c.window && !more || len(g.items) >= maxGroup || len(g.records) >= MaxGroup
 }
 
 // resume restores the pending samples, and starts the timer of a minibatch that was
@@ -389,9 +395,15 @@ func wake(ch chan<- struct{}) {
 // commitRetrying commits until it succeeds. It reports false if ctx ended first.
 func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) bool {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		alarm := time.AfterFunc(slowCommit, func() {
+			c.degrade(fmt.Sprintf("the disk is slow: a commit has not ended within %v", slowCommit))
+		})
+		began := time.Now()
 		err := c.journal.Commit(commit)
+		quick := alarm.Stop()
+		c.took = time.Since(began)
 		if err == nil {
-			if c.counts.degraded.Swap(false) {
+			if quick && c.counts.degraded.Swap(false) {
 				wake(c.turned)
 				c.log.Info("the journal works again")
 				c.report.event("", "store_recovered", "")
@@ -399,13 +411,7 @@ func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) b
 			return true
 		}
 		c.counts.commitFailures.Add(1)
-		why := err.Error()
-		c.counts.commitError.Store(&why)
-		if !c.counts.degraded.Swap(true) {
-			wake(c.turned)
-			c.log.Error("the journal cannot be written; predictions go on, nothing is learnt or acknowledged until it works again", "error", err)
-			c.report.event("", "store_degraded", why)
-		}
+		c.degrade(err.Error())
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -414,6 +420,16 @@ func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) b
 		if pause >= evictPause && errors.Is(err, online.ErrLimit) {
 			c.makeRoom(commit)
 		}
+	}
+}
+
+// degrade notes that the journal fails, or takes too long, and reports it the first time.
+func (c *committer) degrade(why string) {
+	c.counts.commitError.Store(&why)
+	if !c.counts.degraded.Swap(true) {
+		wake(c.turned)
+		c.log.Error("the journal cannot be written; predictions go on, nothing is learnt or acknowledged until it works again", "error", why)
+		c.report.event("", "store_degraded", why)
 	}
 }
 

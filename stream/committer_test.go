@@ -105,6 +105,17 @@ func TestCommitBeforeAck(t *testing.T) {
 			t.Errorf("%d commits of %d records, want 2 of 32", n, records)
 		}
 	})
+	in("what waits for a slow disk shares a commit", t, func(t *testing.T) {
+		r := one(t)
+		r.journal.slow = time.Second
+		var sent []string
+		for i := range 500 {
+			sent = append(sent, labelled(i))
+		}
+		r.send(p7, sent...)
+		time.Sleep(20 * time.Second)
+		equal(t, "acknowledged", r.acks(), sent)
+	})
 	in("without a label nothing waits", t, func(t *testing.T) {
 		r := one(t)
 		r.send(p7, "[1,2]", "broken", "[3,4]")
@@ -264,6 +275,37 @@ func TestCommitFailure(t *testing.T) {
 		if len(r.acks()) != 0 || len(r.models["bearing"].learnt()) != 0 {
 			t.Errorf("acknowledged %q, learnt %q, want nothing", r.acks(), r.models["bearing"].learnt())
 		}
+	})
+}
+
+// A disk that does not end a commit in time is reported like one that fails.
+func TestSlowCommit(t *testing.T) {
+	in("a failure until a commit is quick", t, func(t *testing.T) {
+		r := one(t)
+		block := make(chan struct{})
+		r.journal.set(nil, block)
+		r.send(p7, labelled(1))
+		time.Sleep(slowCommit)
+		if r.node.Stats().Degraded {
+			t.Error("degraded before the commit has taken long")
+		}
+		time.Sleep(time.Second)
+		slow := "the disk is slow: a commit has not ended within 2s"
+		if s := r.node.Stats(); !s.Degraded || s.CommitError != slow || s.CommitFailures != 0 {
+			t.Errorf("degraded %v because of %q, %d failures, want %q", s.Degraded, s.CommitError, s.CommitFailures, slow)
+		}
+		close(block)
+		synctest.Wait()
+		equal(t, "acknowledged", r.acks(), []string{labelled(1)})
+		if !r.node.Stats().Degraded {
+			t.Error("the end of a slow commit says that the disk is quick")
+		}
+		r.send(p7, labelled(2))
+		time.Sleep(time.Second)
+		if r.node.Stats().Degraded {
+			t.Error("still degraded after a quick commit")
+		}
+		equal(t, "events", r.events(), []string{"store_degraded: " + slow, "store_recovered: "})
 	})
 }
 

@@ -149,6 +149,7 @@ type fakeJournal struct {
 	marks   map[string]uint64
 	fail    error         // of every commit
 	block   chan struct{} // Commit waits until it is closed; nil: no wait
+	slow    time.Duration // of every commit
 	tried   int           // commits that failed
 	entered chan struct{} // has an element once a Commit waits for block
 }
@@ -172,6 +173,7 @@ func (j *fakeJournal) Commit(c *online.Commit) error {
 		}
 		<-block
 	}
+	time.Sleep(j.slow)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.fail != nil {
