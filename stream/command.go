@@ -182,6 +182,19 @@ func (n *Node) request(it *item, prefix string) error {
 	return nil
 }
 
+// CheckRequest returns why no node carries out a request, <command>[/<model>]; nil if one may.
+func CheckRequest(what string) error {
+	name, _, named := strings.Cut(what, "/")
+	c, known := commands[name]
+	switch {
+	case !known:
+		return fmt.Errorf("unknown request %.40q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
+	case c.scope == wholeNode && named:
+		return fmt.Errorf("%s is for the node: send it to request/%s", name, name)
+	}
+	return nil
+}
+
 // parseRequest reads a request; the transaction is as received, nil if absent.
 func (n *Node) parseRequest(what string, payload []byte) (r *request, transaction json.RawMessage, err *codec.Refusal) {
 	name, model, named := strings.Cut(what, "/")
@@ -200,19 +213,16 @@ func (n *Node) parseRequest(what string, payload []byte) (r *request, transactio
 		}
 		r.data, r.argument = root.Get("data"), ""
 	}
-	var known bool
-	if r.command, known = commands[name]; !known {
-		return nil, transaction, codec.Refuse(codec.BadRequest, "unknown request %.40q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
+	if err := CheckRequest(what); err != nil {
+		return nil, transaction, codec.Refuse(codec.BadRequest, "%w", err)
 	}
-	r.transaction = transaction
+	r.command, r.transaction = commands[name], transaction
 	for _, m := range n.models {
 		if m.Name == model && r.command.scope != wholeNode || !named && (r.command.scope == anyModels || r.command.scope == oneModel && len(n.models) == 1) {
 			r.models = append(r.models, m)
 		}
 	}
 	switch {
-	case r.command.scope == wholeNode && named:
-		return nil, transaction, codec.Refuse(codec.BadRequest, "%s is for the node: send it to request/%s", name, name)
 	case r.command.scope == oneModel && !named && len(r.models) == 0:
 		return nil, transaction, codec.Refuse(codec.BadRequest, "%s is for one model: send it to request/%s/<model>", name, name)
 	case r.command.scope != wholeNode && len(r.models) == 0:

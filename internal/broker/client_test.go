@@ -32,12 +32,17 @@ func TestConnectWithoutAnswer(t *testing.T) {
 }
 
 // A request that no node would take is refused before a broker is asked.
-func TestLargeRequest(t *testing.T) {
+func TestRefusedRequest(t *testing.T) {
 	cfg := config.Default()
 	cfg.MQTT.Servers = []string{"mqtt://127.0.0.1:1"}
-	data := []byte(`{"class": "` + strings.Repeat("x", 4100) + `"}`)
-	_, err := broker.Ask(t.Context(), &cfg, "class_add/m", data)
-	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Usage || !strings.Contains(err.Error(), "takes 4096 at most") {
-		t.Errorf("the error is %v", err)
+	for _, c := range []struct{ command, data, want string }{
+		{"class_add/m", `{"class": "` + strings.Repeat("x", 4100) + `"}`, "takes 4096 at most"},
+		{"freez/m", "", `unknown request "freez": there are checkpoint,`},
+		{"ping/m", "", "ping is for the node"},
+	} {
+		_, err := broker.Ask(t.Context(), &cfg, c.command, []byte(c.data))
+		if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Usage || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: the error is %v, want %q", c.command, err, c.want)
+		}
 	}
 }

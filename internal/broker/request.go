@@ -28,6 +28,9 @@ func Request(ctx context.Context, cfg *config.Config, command string, data json.
 // Ask sends a request to the node of cfg once the node is online, and returns the
 // response, with an error if the response is one.
 func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawMessage) ([]byte, error) {
+	if err := stream.CheckRequest(command); err != nil {
+		return nil, exit.With(exit.Usage, err)
+	}
 	prefix := cfg.MQTT.BaseTopic + "/" + cfg.Node + "/"
 	id := randomID() // of the client and of the transaction: no other client has it
 	responses, online := make(chan []byte, 1), make(chan struct{}, 1)

@@ -79,7 +79,6 @@ func TestRequestsAreDurable(t *testing.T) {
 			{`rollback --data {"to":"../../etc"}`, "want a name"},
 			{`rollback --data {"to":"never"}`, "no export"},
 			{`set_log_level --data {"level":"loud"}`, "want debug"},
-			{"dance", "unknown request"},
 		} {
 			code, out, errOut := harness.Run(t, append([]string{"request", "-c", config}, strings.Fields(c.args)...)...)
 			if code != exit.Runtime || !strings.Contains(errOut, c.want) || gjson.Get(out, "status").Str != "error" {
