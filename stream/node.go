@@ -153,7 +153,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
 		home: newHomeAssistant(cfg, prefix), changed: make(chan struct{}, 1),
-		counts: n.counts, stats: n.Stats, moreHealth: deps.Health, onEvent: deps.OnEvent, log: n.log, started: time.Now(), limits: n.limits(),
+		counts: n.counts, stats: n.Stats, moreHealth: deps.Health, onEvent: deps.OnEvent, log: n.log, started: NewBeginning(), limits: n.limits(),
 	}
 	n.outbox.OnRefused(n.report.refused)
 	n.report.settings.Store(&deps.Settings)

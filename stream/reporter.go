@@ -52,7 +52,7 @@ type reporter struct {
 	moreHealth func() map[string]any // further members of health; may be nil
 	onEvent    func(Event)           // may be nil
 	log        *slog.Logger
-	started    time.Time
+	started    *Beginning
 	home       *homeAssistant
 	changed    chan struct{} // has an element when there may be something to report; capacity 1
 
@@ -72,6 +72,7 @@ func (r *reporter) run(ctx context.Context) {
 	due := time.NewTimer(reportEvery)
 	defer due.Stop()
 	began, healthy := time.Now(), time.Now()
+	started := r.started.Time()
 	last := make([]reported, len(r.models))
 	for i, m := range r.models {
 		last[i] = reported{began, m.Model.Status().Scores.N, m.Model.Posterior().Classes()}
@@ -91,6 +92,10 @@ func (r *reporter) run(ctx context.Context) {
 		if checked = now; now.Sub(healthy) >= healthEvery {
 			healthy = now
 			r.health()
+			if at := r.started.Time(); !at.Equal(started) { // the clock was set
+				started = at
+				r.info()
+			}
 		}
 		next := r.reportDue(last, now)
 		if at := healthy.Add(healthEvery); at.Before(next) {
@@ -232,14 +237,14 @@ func (r *reporter) info() {
 	}
 	r.outbox.Push(&mqtt.Publication{Topic: r.prefix + "info", QoS: r.qos, Retained: true, Payload: r.encode(InfoPayload{
 		V: 1, Node: r.node, Version: r.build.Version, Commit: r.build.Commit, Go: runtime.Version(), Arch: runtime.GOOS + "/" + runtime.GOARCH,
-		Started: Timestamp{r.started}, Models: models, Limits: r.limits, Control: r.home.control, Config: *r.settings.Load(),
+		Started: Timestamp{r.started.Time()}, Models: models, Limits: r.limits, Control: r.home.control, Config: *r.settings.Load(),
 	})})
 }
 
 func (r *reporter) health() {
 	s := r.stats()
 	h := HealthPayload{
-		V: 1, Time: Timestamp{time.Now()}, Node: r.node, Status: "ok", Uptime: int64(time.Since(r.started).Seconds()),
+		V: 1, Time: Timestamp{time.Now()}, Node: r.node, Status: "ok", Uptime: int64(r.started.Since().Seconds()),
 		Queues: QueueLength{In: s.Ring, Commit: s.Commit, Out: s.Outbox},
 		HealthCounts: HealthCounts{
 			Unacked: s.Unacked, Unconfirmed: s.Unconfirmed, Received: s.Received, Predictions: s.Predictions, Learned: s.Learned,

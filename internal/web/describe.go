@@ -20,7 +20,7 @@ func (m *Monitor) model(name string) *Model { return m.deployment().Model(name) 
 func (m *Monitor) describeNode() *nodeView {
 	s := m.deployment().Node.Stats()
 	v := &nodeView{
-		V: 1, Node: m.deployment().Config.Node, Version: m.Build.Version, Commit: m.Build.Commit, Started: m.started,
+		V: 1, Node: m.deployment().Config.Node, Version: m.Build.Version, Commit: m.Build.Commit, Started: m.began.Time(),
 		Connected: s.Connected, Subscribed: s.Subscribed, Refused: append([]string{}, s.Refused...), Degraded: s.Degraded,
 		Received: s.Received, Rejected: s.Rejected, Dropped: s.RingDropped + s.ExamplesDropped + s.OutboxDropped + s.OutboxRefused + s.PendingEvicted,
 		Queues:  map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox},

@@ -304,7 +304,7 @@ func processMetrics() []metric {
 		}},
 		{"process_resident_memory_bytes", "Resident set, with the pages of the state file that are mapped.", kindGauge, nil, ofMemory("VmRSS")},
 		{"process_resident_memory_anonymous_bytes", "Resident set without mapped files.", kindGauge, nil, ofMemory("RssAnon")},
-		{"process_start_time_seconds", "When the daemon began.", kindGauge, nil, single(func(s *scrape) float64 { return stamp(s.monitor.started) })},
+		{"process_start_time_seconds", "When the daemon began.", kindGauge, nil, single(func(s *scrape) float64 { return stamp(s.monitor.began.Time()) })},
 		{"process_open_fds", "Open file descriptors.", kindGauge, nil, func(_ *scrape, to values) {
 			if open, err := os.ReadDir("/proc/self/fd"); err == nil {
 				to.add(float64(len(open)))

@@ -35,7 +35,8 @@ const courseMinStep = 1 // seconds between two points, before any was dropped
 // the course of the scores, and durations. Any goroutine may call its methods; they
 // do not wait for the disk or for learning.
 type Monitor struct {
-	started time.Time
+	started time.Time         // for reading
+	began   *stream.Beginning // for people
 	Build   process.Version
 	http    *httpStats
 
@@ -82,7 +83,7 @@ type sample struct {
 // runs.
 func NewMonitor() *Monitor {
 	return &Monitor{
-		started: time.Now(), Build: process.Build(), http: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes),
+		started: time.Now(), began: stream.NewBeginning(), Build: process.Build(), http: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes),
 		looked: make(chan struct{}, 1), scored: make(chan struct{}, 1),
 	}
 }
