@@ -66,10 +66,15 @@ func TestAnsweredWhileTheJournalFails(t *testing.T) {
 			return c != nil && c.Subscribed()
 		})
 		const sent = 200
+		window := time.Now()
 		p.send("factory/p7/vibration", each(sent, withID)[100:]...)
 		eventually(t, "answers over it", func() bool { return d.Stats().Observed == 100 })
-		if s := d.Stats(); s.Learned != 0 || s.Predictions < s.Observed {
+		s := d.Stats()
+		if s.Learned != 0 || s.Predictions < s.Observed {
 			t.Errorf("learnt %d, predicted %d, observed %d", s.Learned, s.Predictions, s.Observed)
+		}
+		if of := s.Streams["vibration"].SinceMessage; max(s.SinceMessage, of) > time.Since(window) {
+			t.Errorf("the last message came %v ago, that of the stream %v, want no longer than since the window was full", s.SinceMessage, of)
 		}
 		journal.set(nil, nil)
 		eventually(t, "all to be learnt", func() bool { return d.Stats().Learned == sent })

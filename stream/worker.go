@@ -111,19 +111,25 @@ func (w *worker) handle(it *item) {
 		w.report.refuse(w.unrouted, nil, msg, refuseUnrouted(msg.Topic))
 	}
 	for _, src := range w.routes {
-		src.last.set(msg.Arrived)
+		w.arrived(src, msg)
 		src.received.Add(1)
 		read := w.read
 		if src.handle != nil {
 			read = src.handle
-		} else {
-			w.counts.lastMessage.set(msg.Arrived)
 		}
 		if err := refusePanic(read, it, src); err != nil {
 			w.refuse(it, src, err)
 		}
 	}
 	w.forward(it)
+}
+
+// arrived notes the time of a message of a source.
+func (w *worker) arrived(src *source, msg *mqtt.Message) {
+	src.last.set(msg.Arrived)
+	if src.handle == nil {
+		w.counts.lastMessage.set(msg.Arrived)
+	}
 }
 
 // refuse reports why a message is not used.
