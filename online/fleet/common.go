@@ -16,20 +16,38 @@ import (
 // commonMagic opens every encoded Common; its last digit is the version of the format.
 const commonMagic = "EFB1"
 
-// maxNumberOfBirth bounds the number of a birth.
-const maxNumberOfBirth = 1 << 16
+// lastBirth is the highest number of a birth; 1 follows it.
+const lastBirth = 1<<16 - 1
 
 // Birth identifies a common basis.
 type Birth struct {
-	Number uint64 // 1 for the first of a fleet, one more for each that replaces another; 0: there is none
+	Number uint64 // 1 for the first of a fleet, the next one for each that replaces another, see afterBirth; 0: there is none
 	Author string // member that proposed it
 	Tag    uint64 // random
 }
 
-// Before reports whether o replaces b: it has a higher number, or of two that were
+// afterBirth returns the number of the birth that replaces one of a number.
+func afterBirth(number uint64) uint64 { return number%lastBirth + 1 }
+
+// compareBirths orders numbers of births by the shorter way on the circle from 1 to lastBirth, so
+// that each of them has one that replaces it; 0 comes before all. It is no order of three
+// numbers that are far from each other; those of a fleet are not.
+//
+// Source: the serial numbers of RFC 1982, for an odd number of them.
+func compareBirths(a, b uint64) int {
+	switch ahead := (b + lastBirth - a) % lastBirth; {
+	case a == b || a == 0 || b == 0:
+		return cmp.Compare(a, b)
+	case ahead <= lastBirth/2:
+		return -1
+	}
+	return 1
+}
+
+// Before reports whether o replaces b: it has a later number, or of two that were
 // proposed at once the smaller name.
 func (b Birth) Before(o Birth) bool {
-	return cmp.Or(cmp.Compare(b.Number, o.Number), -strings.Compare(b.Author, o.Author), cmp.Compare(b.Tag, o.Tag)) < 0
+	return cmp.Or(compareBirths(b.Number, o.Number), -strings.Compare(b.Author, o.Author), cmp.Compare(b.Tag, o.Tag)) < 0
 }
 
 // ID is the Header.BasisEpoch of contributions of this basis: the number, and 48 bits of
@@ -106,7 +124,7 @@ func DecodeCommon(data []byte) (*Common, error) {
 	c := &Common{Birth: Birth{Number: d.Uint(), Author: d.String(maxName), Tag: d.Uint64()}, Features: d.Uint64()}
 	c.Classes, c.Counts = decodeCounts(d)
 	m, features := d.Int(maxInducing, "inducing points"), d.Int(maxFeatures, "features")
-	if d.Err() == nil && (m < 1 || features < 1 || c.Number < 1 || c.Number >= maxNumberOfBirth || c.Author == "") {
+	if d.Err() == nil && (m < 1 || features < 1 || c.Number < 1 || c.Number > lastBirth || c.Author == "") {
 		d.Fail("basis %d of %.40q with %d inducing points in %d dimensions", c.Number, c.Author, m, features)
 	}
 	c.Basis.decodeShort(d, m, features)

@@ -50,14 +50,9 @@ func (r *Receiver) share(m *Merge, s *Set) error {
 	m.Sharing = &Sharing{Birth: r.Birth, Settled: s.Settled}
 	switch c, ready := s.common, r.Own != nil; {
 	case ready && s.Rebase != NoRebase:
-		birth := Birth{Number: r.Birth.Number + 1, Author: r.Member, Tag: s.Tag}
-		if c != nil {
-			birth.Number = max(birth.Number, c.Number+1)
-		}
-		if birth.Number >= maxNumberOfBirth {
-			m.Unfit = NotFactored
-			r.average(m, s)
-			return nil
+		birth := Birth{Number: afterBirth(r.Birth.Number), Author: r.Member, Tag: s.Tag}
+		if c != nil && r.Birth.Before(c.Birth) {
+			birth.Number = afterBirth(c.Number)
 		}
 		if s.Rebase == Pooled {
 			return r.adopt(m, s, newCommon(birth, &r.Own.Header, r.pool(m, s)))
@@ -209,7 +204,7 @@ func (s *Sharing) encode() []byte {
 // decodeSharing reads the values that encode wrote.
 func decodeSharing(d *wire.Decoder) *Sharing {
 	s := &Sharing{Birth: Birth{Number: d.Uint(), Author: d.String(maxName), Tag: d.Uint64()}, Members: d.Int(MaxMembers+1, "number of members"), Settled: d.Bool()}
-	if d.Err() == nil && (s.Number >= maxNumberOfBirth || s.Number > 0 && s.Author == "") {
+	if d.Err() == nil && (s.Number > lastBirth || s.Number > 0 && s.Author == "") {
 		d.Fail("basis %d of %.40q", s.Number, s.Author)
 	}
 	if d.Bool() {

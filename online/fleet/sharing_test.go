@@ -36,6 +36,12 @@ func TestBirthsAreOrdered(t *testing.T) {
 		}
 		ids[b.ID()] = true
 	}
+	for _, number := range []uint64{1, 2, lastBirth / 2, lastBirth - 1, lastBirth} { // each of them can be replaced
+		b, o := Birth{number, "a", 5}, Birth{afterBirth(number), "z", 0}
+		if !b.Before(o) || o.Before(b) || o.Number < 1 || o.Number > lastBirth || !(Birth{}).Before(o) {
+			t.Errorf("%v before %v: %v", b, o, b.Before(o))
+		}
+	}
 	s := NewSet(0)
 	for i, want := range []bool{true, true, false, true, false} {
 		if got := s.Offer(&Common{Birth: all[[]int{1, 2, 2, 5, 4}[i]]}); got != want {
@@ -127,7 +133,8 @@ func TestSharing(t *testing.T) {
 		"of other classes":             {Birth{}, set(foreign, BasisRequest{}), old, Birth{}, false, false, OtherClasses},
 		"rebase first":                 {one, set(of(t, one, 4, m), BasisRequest{Rebase: First, Tag: 8}), nil, Birth{2, "own", 8}, false, true, None},
 		"rebase pooled":                {one, set(of(t, two, 4, m), BasisRequest{Rebase: Pooled, Tag: 8}), nil, Birth{3, "own", 8}, true, true, None},
-		"rebase beyond all numbers":    {Birth{1<<16 - 1, "a", 5}, set(nil, BasisRequest{Rebase: First}), nil, Birth{1<<16 - 1, "a", 5}, false, false, NotFactored},
+		"rebase the last number":       {Birth{lastBirth, "a", 5}, set(of(t, Birth{lastBirth, "a", 5}, 4, m), BasisRequest{Rebase: First, Tag: 8}), nil, Birth{1, "own", 8}, false, true, None},
+		"offered after the last":       {Birth{lastBirth, "a", 5}, set(of(t, one, 4, m), BasisRequest{}), nil, one, true, false, None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := sharer(t, m, c.has)
