@@ -49,6 +49,7 @@ type Client struct {
 	attempts int                      // number since the last connection; owned by Run
 	broken   ProtocolError            // the last protocol error of this broker; owned by Run
 	quiet    bool                     // the broker ended the last connection at once, by a protocol error; owned by Run
+	patient  bool                     // the broker did not acknowledge a publication: see Conn.awaitSilence; owned by Run
 	further  further
 }
 
@@ -159,6 +160,7 @@ func (c *Client) Run(ctx context.Context) {
 			}
 			lasted := time.Since(conn.since)
 			broken := c.lost(err, lasted)
+			c.patient = c.patient || errors.Is(err, errUnanswered)
 			if errors.Is(err, errRedeliver) {
 				continue
 			}
@@ -339,6 +341,9 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 	former := c.formerFilters()
 	refused := c.subscribe(conn, c.wanted())
 	c.unsubscribe(conn, former)
+	if c.patient {
+		conn.awaitSilence(ctx)
+	}
 	conn.publishState("online")
 	c.subscribed(conn)
 	wg.Go(func() { c.Serve(serving, conn) })

@@ -221,6 +221,18 @@ func (conn *Conn) awaitAcks(ctx context.Context) {
 	conn.await(ctx, read, conn.client.PingTimeout)
 }
 
+// errUnanswered ends a connection over which a publication was not acknowledged in time.
+var errUnanswered = errors.New("mqtt: publish: no acknowledgement from the broker")
+
+// silence is the time without a byte from the broker after which it has sent the retained messages
+// of a subscription.
+const silence = time.Second
+
+// awaitSilence waits until the broker has sent its retained messages, stillArriving times silence at
+// most. Where more of them wait than its queue holds, it drops the answers to what comes
+// meanwhile as well: mosquitto does so above max_queued_messages packets.
+func (conn *Conn) awaitSilence(ctx context.Context) { conn.await(ctx, nil, silence) }
+
 // publishOffline publishes that the node is offline, unless another node follows,
 // and ends the connection. If the broker does not acknowledge the message in time,
 // the connection ends without DISCONNECT, so that the broker publishes the Last

@@ -2,7 +2,6 @@ package mqtt
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -247,7 +246,7 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 		case <-more:
 		case <-stuck.C:
 			if oldest, n := o.collect(); n > 0 && time.Since(oldest.sent) >= ackedWithin {
-				conn.fail(errors.New("mqtt: publish: no acknowledgement from the broker"))
+				conn.fail(errUnanswered)
 				return
 			}
 		case <-acked:

@@ -1,0 +1,107 @@
+package mqtt
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"edge/stream/codec"
+)
+
+// burstBroker is a broker that sends retained messages for a while upon each subscription, and
+// drops its answers to what it receives meanwhile, as mosquitto does where too many packets wait.
+type burstBroker struct {
+	mu       sync.Mutex
+	begun    int // connections
+	answered int // publications on topic p that were acknowledged
+	all      sync.WaitGroup
+}
+
+func (b *burstBroker) dial(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
+	client, broker := net.Pipe()
+	b.all.Go(func() { b.serve(broker) })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.begun++
+	return client, nil
+}
+
+func (b *burstBroker) serve(nc net.Conn) {
+	defer nc.Close()
+	var full atomic.Bool
+	for {
+		p, err := packets.ReadPacket(nc)
+		if err != nil {
+			return
+		}
+		switch p := p.(type) {
+		case *packets.ConnectPacket:
+			io.WriteString(nc, "\x20\x02\x00\x00")
+		case *packets.SubscribePacket:
+			answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
+			answer.MessageID, answer.ReturnCodes = p.MessageID, []byte{0}
+			full.Store(true)
+			answer.Write(nc)
+			b.all.Go(func() {
+				for range 50 {
+					time.Sleep(100 * time.Millisecond)
+					if _, err := io.WriteString(nc, "\x31\x04\x00\x01ak"); err != nil {
+						return
+					}
+				}
+				full.Store(false)
+			})
+		case *packets.PublishPacket:
+			if full.Load() {
+				continue
+			}
+			answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+			answer.MessageID = p.MessageID
+			answer.Write(nc)
+			if p.TopicName == "p" {
+				b.mu.Lock()
+				b.answered++
+				b.mu.Unlock()
+			}
+		case *packets.PingreqPacket:
+			io.WriteString(nc, "\xd0\x00")
+		}
+	}
+}
+
+// A client whose publication the broker did not acknowledge publishes nothing over the
+// connections that follow until the retained messages have come: they last.
+func TestPublishesAfterTheRetainedMessages(t *testing.T) {
+	bubble("", t, func(t *testing.T) {
+		broker, outbox := &burstBroker{}, newTestOutbox(4)
+		cfg := DefaultConfig()
+		cfg.Servers = []string{"mqtt://broker"}
+		c := NewClient(Options{
+			Config: cfg, StateTopic: "state", Filters: []string{"a"}, QoS: map[string]byte{"a": 0}, Dial: broker.dial, Counters: new(Counters), Dropped: new(atomic.Uint64),
+			Queue: NewQueue(10, codec.MiB, MessageSize), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {},
+			Serve: func(ctx context.Context, conn *Conn) { outbox.Serve(ctx, conn) },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.Run(ctx) })
+		outbox.Push(&Publication{Topic: "p", QoS: 1})
+		time.Sleep(10 * time.Minute)
+		broker.mu.Lock()
+		if broker.begun != 2 || broker.answered != 1 {
+			t.Errorf("%d connections, %d publications acknowledged, want 2 and 1", broker.begun, broker.answered)
+		}
+		broker.mu.Unlock()
+		cancel()
+		running.Wait()
+		broker.all.Wait()
+	})
+}
