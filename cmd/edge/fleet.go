@@ -112,6 +112,9 @@ func listKept(ctx context.Context, cmd *cobra.Command, cfg *config.Config, model
 	if of.Dropped > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %d messages are not listed: all have more than %d MiB, and members refuse what is beyond; remove members that are gone with edge fleet forget, or give each site a concept of its own\n", of.Dropped, wire.MaxHeld>>20)
 	}
+	if of.Many {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the broker keeps more messages of this fleet than most send at once (mosquitto: max_queued_messages), so that some may not be listed, nor known to members that connect: give each site a concept of its own")
+	}
 	list := fleet.Describe(all)
 	if asJSON {
 		return terminal.PrintJSON(cmd.OutOrStdout(), list)

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
@@ -113,13 +115,33 @@ func Connect(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
 
 // Subscribe subscribes to a filter and reports whether the broker grants it.
 func (c *Client) Subscribe(ctx context.Context, filter string, qos byte) (granted bool, err error) {
-	token := c.paho.Subscribe(filter, qos, nil)
-	err = wait(ctx, token)
-	code, answered := token.(*paho.SubscribeToken).Result()[filter]
-	if err != nil && !(answered && code >= refusedFrom) { // a refusal is an error of paho
-		return false, fmt.Errorf("subscribe to %s: %w", filter, err)
+	refused, err := c.SubscribeAll(ctx, []string{filter}, qos)
+	return err == nil && len(refused) == 0, err
+}
+
+// SubscribeAll subscribes to filters with one packet, so that no message of one comes before the
+// answer for another, and returns those that the broker refuses.
+func (c *Client) SubscribeAll(ctx context.Context, filters []string, qos byte) (refused []string, err error) {
+	of := map[string]byte{}
+	for _, f := range filters {
+		of[f] = qos
 	}
-	return code < refusedFrom, nil
+	token := c.paho.SubscribeMultiple(of, nil)
+	err = wait(ctx, token)
+	select {
+	case <-token.Done():
+		for f, code := range token.(*paho.SubscribeToken).Result() {
+			if code >= refusedFrom {
+				refused = append(refused, f)
+			}
+		}
+	default:
+	}
+	if err != nil && len(refused) == 0 { // a refusal is an error of paho
+		return nil, fmt.Errorf("subscribe to %s: %w", strings.Join(filters, ", "), err)
+	}
+	slices.Sort(refused)
+	return refused, nil
 }
 
 // Unsubscribe ends a subscription.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,14 +19,17 @@ import (
 const (
 	quiet = time.Second // without a message after which all retained ones have come
 	busy  = 3           // times quiet without a retained one, where members publish meanwhile
+
+	manyMessages = 1000 // at once, above which mosquitto sends no more: its max_queued_messages
 )
 
 // Keeper is the broker that keeps the contributions of one fleet.
 type Keeper struct {
 	MQTT    mqtt.Config
 	Concept string
-	Limit   int // bytes of a message that Publish sends
-	Dropped int // messages that the latest Read had no room for
+	Limit   int  // bytes of a message that Publish sends
+	Dropped int  // messages that the latest Read had no room for
+	Many    bool // the latest Read has brought more than manyMessages: the broker may not have sent all
 
 	quiet time.Duration // 0: the constant
 }
@@ -52,12 +56,14 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	}
 	var mu sync.Mutex
 	var last, retained time.Time // when a message came; the silence begins once all is subscribed
+	messages := 0                // retained ones
 	collected := wire.NewCollector(topics)
 	client, err := broker.Connect(ctx, k.MQTT, broker.Options{Receive: func(m broker.Message) {
 		mu.Lock()
 		defer mu.Unlock()
 		if last = time.Now(); m.Retained {
 			retained = last
+			messages++
 		}
 		collected.Receive(m.Topic, m.Payload)
 	}})
@@ -65,14 +71,12 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 		return nil, err
 	}
 	defer client.Close()
-	for _, filter := range filters {
-		granted, err := client.Subscribe(ctx, filter, 0)
-		if err == nil && !granted {
-			err = fmt.Errorf("the broker refuses the subscription to %s: give this user the right to read it", filter)
-		}
-		if err != nil {
-			return nil, ended(ctx, err)
-		}
+	refused, err := client.SubscribeAll(ctx, filters, 0)
+	if err == nil && len(refused) > 0 {
+		err = fmt.Errorf("the broker refuses the subscription to %s: give this user the right to read it", strings.Join(refused, ", "))
+	}
+	if err != nil {
+		return nil, ended(ctx, err)
 	}
 	mu.Lock()
 	last = time.Now()
@@ -93,7 +97,7 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	k.Dropped = collected.Dropped()
+	k.Dropped, k.Many = collected.Dropped(), messages > manyMessages
 	all := []Contribution{}
 	for _, name := range collected.Members() {
 		one := Contribution{Member: name, Topics: collected.Kept(name)}

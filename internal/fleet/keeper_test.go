@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +135,7 @@ func slowBroker(t *testing.T, wait time.Duration, topic string, payload []byte) 
 			send(packets.NewControlPacket(packets.Connack))
 		case *packets.SubscribePacket:
 			send(brokertest.Suback(p, p.Qoss...))
-			if strings.HasSuffix(p.Topics[0], "/+") {
+			if slices.ContainsFunc(p.Topics, func(f string) bool { return strings.HasSuffix(f, "/+") }) {
 				time.Sleep(wait / 20)
 				kept := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
 				kept.Retain, kept.TopicName, kept.Payload = true, topic, payload
@@ -158,6 +159,33 @@ func TestReadOfSlowBroker(t *testing.T) {
 		if err != nil || quiet > 10*time.Second {
 			t.Fatalf("after a silence of %v it reads %+v, %v", quiet, Describe(all), err)
 		}
+	}
+}
+
+// A broker that has more retained messages than its queue holds drops its answers meanwhile:
+// only the first subscription is answered.
+func TestReadOfManyMessages(t *testing.T) {
+	k := &Keeper{MQTT: mqtt.DefaultConfig(), Concept: "c", quiet: 200 * time.Millisecond}
+	_, data := contribution(t, "pi3", 1, 2)
+	subscriptions := 0
+	k.MQTT.Servers = []string{brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
+		switch p := p.(type) {
+		case *packets.ConnectPacket:
+			send(packets.NewControlPacket(packets.Connack))
+		case *packets.SubscribePacket:
+			if subscriptions++; subscriptions > 1 {
+				return
+			}
+			send(brokertest.Suback(p, p.Qoss...))
+			kept := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+			kept.Retain, kept.TopicName, kept.Payload = true, k.topics().Contribution("pi3"), data
+			for range manyMessages + 1 {
+				send(kept)
+			}
+		}
+	})}
+	if all, err := k.Read(within(t), ""); err != nil || len(all) != 1 || !k.Many {
+		t.Errorf("it reads %+v, %v, many %v", Describe(all), err, k.Many)
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	askFactor   = 4                // between one wait and the next
 	askAtMost   = 24 * time.Hour   // longest wait
 	askTogether = 4                // members at most that are asked for by name at once, else all: brokers limit the filters of a request
+	askAllBelow = 1000             // retained messages at once, above which those of all are not asked for again
 )
 
 // all stands for all members, in place of a name.
@@ -75,16 +76,19 @@ func (m *Member) ask(now time.Time) (ask, enough []string) {
 			due = append(due, name)
 		}
 	}
-	if a.all.due(now, m.link.at, askAllAfter) || len(due) > askTogether {
+	few := m.link.retained <= askAllBelow
+	if few && (a.all.due(now, m.link.at, askAllAfter) || len(due) > askTogether) {
 		due = []string{all}
 	}
-	if _, open := a.open[all]; a.vacated && !open { // what was asked for before came when there was no room
+	if _, open := a.open[all]; few && a.vacated && !open { // what was asked for before came when there was no room
 		due, a.crowded, a.vacated, a.room = []string{all}, false, false, true
 	}
 	slices.Sort(due)
 	for _, name := range due {
 		if _, open := a.open[name]; !open {
-			a.open[name] = now
+			if a.open[name] = now; name == all {
+				m.link.retained = 0
+			}
 			ask = append(ask, m.messages(name)...)
 		}
 	}

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +105,33 @@ func TestAskedTogether(t *testing.T) {
 		}
 		w.pass(3 * time.Minute)
 		equal(t, "asked", fmt.Sprint(a.asked), want)
+	}
+}
+
+// Where the broker keeps more messages than it can send at once, those of all are not asked for
+// again: neither for silent members, nor after ten minutes, nor when a member makes room.
+func TestAskedByNameInACrowd(t *testing.T) {
+	for others, want := range map[int]string{askAllBelow - 6: "[edge/fleet/c/#]", askAllBelow - 5: "[edge/fleet/c/m0 edge/fleet/c/m1 edge/fleet/c/m2 edge/fleet/c/m3 edge/fleet/c/m4 edge/fleet/c/m5]"} {
+		w := newWorld(t)
+		for i := range others {
+			w.kept[fmt.Sprint("edge/fleet/c/z", i)] = "no contribution"
+		}
+		for i := range 6 {
+			w.put(fmt.Sprint("m", i), 100, 1)
+		}
+		a := w.start("a", 0, func(c *Config) { c.MaxMembers = 6 })
+		w.pass(3 * time.Minute)
+		equal(t, "members", len(a.peers), 6)
+		equal(t, "asked", fmt.Sprint(a.asked), want)
+		if others > askAllBelow-6 {
+			a.asked = nil
+			w.put("m6", 99, 1) // there is no room
+			w.publish(Publication{Topic: "edge/fleet/c/m0"})
+			w.pass(24 * time.Hour)
+			equal(t, "asked", len(a.asked) > 0, true)
+			equal(t, "asked for all", slices.Contains(a.asked, "edge/fleet/c/#"), false)
+		}
+		equal(t, "subscriptions", len(a.open), 0)
 	}
 }
 

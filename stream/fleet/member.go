@@ -92,6 +92,8 @@ type link struct {
 	owns    bool      // it had the own message before the connection
 	asked   time.Time // of the messages of members that it has not sent
 	checked bool      // members without a message were looked for
+
+	retained int // messages since its begin, or since those of all were asked for; without those of members that were asked for
 }
 
 // Counts are the counters of a Member.
@@ -170,6 +172,9 @@ func (m *Member) Receive(now time.Time, topic string, payload []byte, retained b
 	m.link.arrived = now
 	m.counts.Received += uint64(len(payload))
 	name, part, ok := m.topics.Read(topic)
+	if retained && !m.asked(name) {
+		m.link.retained++
+	}
 	switch {
 	case !ok:
 		m.refuse(now, BadName, topic, errors.New("no topic of a member"))
