@@ -72,6 +72,36 @@ func TestRoomAgainAtOnce(t *testing.T) {
 	equal(t, "subscriptions", len(n.open), 0)
 }
 
+// Who has room is decided by the labels alone, also where contributions come in parts: those that
+// came first hold no place, whether their parts are all there or not.
+func TestRoomForParts(t *testing.T) {
+	w := newWorld(t)
+	n := w.start("own", 1, func(c *Config) { c.MaxMembers = 2 })
+	receive := func(member string, labels uint64, complete bool) {
+		t.Helper()
+		c := contribution(t, member, labels, 9)
+		c.Version = core.Version{Epoch: 1, Sequence: 1}
+		data, err := c.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, parts := split(c.Version, data, 100)
+		n.Receive(w.now, n.topics.Contribution(member), head, true)
+		for i, p := range parts {
+			if i > 0 || complete {
+				n.Receive(w.now, n.topics.Part(member, i), p, true)
+			}
+		}
+	}
+	for i := range 5 {
+		receive(fmt.Sprint("incomplete", i), 1000, false)
+	}
+	for i := range 5 {
+		receive(fmt.Sprint("m", i), uint64(100+i), true)
+	}
+	equal(t, "members", slices.Sorted(maps.Keys(n.peers)), []string{"m3", "m4"})
+}
+
 // The shares are of 1 also where a member says that it has more labels than there can be.
 func TestShares(t *testing.T) {
 	w := newWorld(t)

@@ -20,6 +20,10 @@ const (
 	noteEvery    = time.Minute      // between events of one kind and reason
 	maxNoted     = 256              // kinds and reasons, members among them, that are kept apart
 
+	// maxAssemblies bounds the members of which parts are collected. How many labels one has, by which
+	// max_members chooses, is not known before all of its parts are there.
+	maxAssemblies = 4096
+
 	maxEpoch = 1 << 47 // a mark of the journal has no room for more
 )
 
@@ -213,8 +217,8 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 		if m.assemblies[BasisName] != nil {
 			others--
 		}
-		if name != BasisName && others > m.cfg.MaxMembers { // one more than others: the own one
-			m.refuse(now, NoRoom, name, fmt.Errorf("parts of more than %d members", m.cfg.MaxMembers))
+		if name != BasisName && others >= maxAssemblies {
+			m.refuse(now, NoRoom, name, fmt.Errorf("parts of more than %d members", maxAssemblies))
 			return
 		}
 		a = &assembly{latest: name == BasisName}

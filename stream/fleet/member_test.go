@@ -346,13 +346,12 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	equal(t, "events: one of a reason and member in a minute", refused, len(want)+1) // bad names on a topic of a, and of no member
-	for i := range 10 {                                                              // parts of members that do not exist are bounded as well
-		v := core.Version{Epoch: 1, Sequence: 1}
-		_, parts := split(v, make([]byte, 900), 500)
-		n.cfg.Members = nil
+	n.cfg.Members = nil
+	_, parts := split(core.Version{Epoch: 1, Sequence: 1}, make([]byte, 900), 500)
+	for i := range maxAssemblies + 10 { // parts of members that do not exist are bounded as well
 		n.Receive(w.now, fmt.Sprintf("edge/fleet/c/x%d/0", i), parts[0], false)
 	}
-	equal(t, "members with parts", len(n.assemblies), 4)
+	equal(t, "members with parts", len(n.assemblies), maxAssemblies)
 }
 
 // A member that publishes nothing for too long leaves the sum, and comes back.
