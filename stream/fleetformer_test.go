@@ -29,7 +29,7 @@ func TestFormerFleets(t *testing.T) {
 		"in parts, no fleet": {[]string{"edge/fleet/c/+", "edge/fleet/c/+/+"}, fleet.Config{}, []string{"edge/fleet/c/n1", "edge/fleet/c/n1/0", "edge/fleet/c/n1/15"}, ""},
 	} {
 		cfg, m := testConfig()
-		cfg.Node, m.Fleet, cfg.MQTT.PersistentSession = "n1", tc.fleet, true
+		cfg.Node, m.Fleet, cfg.MQTT.PersistentSession = "n1", tc.fleet, false // the session makes no difference
 		node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), Subscriptions: &fakeMemory{filters: tc.known}})
 		var cleared, events []string
 		for p, ok := node.outbox.Pop(); ok; p, ok = node.outbox.Pop() {

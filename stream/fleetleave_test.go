@@ -128,7 +128,7 @@ func TestAnotherFleet(t *testing.T) {
 		n.end(true)
 		other.end(true)
 		cfg, m := testConfig()
-		cfg.Node, cfg.MQTT.PersistentSession, m.Model, m.Batch, m.Fleet = "a", true, n.loop, simLearner().Batch, n.node.models[0].Fleet
+		cfg.Node, cfg.MQTT.PersistentSession, m.Model, m.Batch, m.Fleet = "a", false, n.loop, simLearner().Batch, n.node.models[0].Fleet
 		known := []string{"edge/a/bearing/label/#", "edge/fleet/c/+"}
 		for name, tc := range map[string]struct {
 			concept string

@@ -68,7 +68,7 @@ type Deps struct {
 	Readers *online.Readers // of the models' loops; may be nil
 	Journal Journal
 	// Subscriptions, if set, stores the subscriptions, so that those of an earlier
-	// configuration can be ended; the broker's session would go on with them.
+	// configuration can be ended, with which the broker's session would go on, and its fleets left.
 	Subscriptions mqtt.Subscriptions
 	// Taken are the unconfirmed messages in the journal.
 	Taken online.Taken
@@ -186,7 +186,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 			n.outbox.Serve(ctx, c)
 		},
 	})
-	if deps.After == nil && deps.Subscriptions != nil && cfg.MQTT.PersistentSession {
+	if deps.After == nil && deps.Subscriptions != nil {
 		if known, err := deps.Subscriptions.Filters(); err == nil { // the client reports the error
 			n.leaveFormerFleets(known)
 		}

@@ -21,8 +21,8 @@ const resubscribeFirst = time.Second // first pause before a refused subscriptio
 
 const resubscribeLast = time.Minute
 
-// Subscriptions stores the subscriptions of the session at the broker, so that they
-// survive a restart. Filters returns the stored ones, nil at first.
+// Subscriptions stores the subscriptions, so that they survive a restart: those of a session that
+// persists may have to be ended, and a node has to leave a fleet in which it is no more. Filters returns the stored ones, nil at first.
 type Subscriptions interface {
 	Filters() ([]string, error)
 	RememberFilters([]string) error
@@ -32,7 +32,7 @@ type Subscriptions interface {
 // still be subscribed to and that this client does not want. It stores all filters
 // before the client subscribes. A session that does not persist has no former filters.
 func (c *Client) formerFilters() (former []string) {
-	if c.Memory == nil || !c.Config.PersistentSession {
+	if c.Memory == nil {
 		return nil
 	}
 	known, err := c.Memory.Filters()
@@ -41,7 +41,7 @@ func (c *Client) formerFilters() (former []string) {
 	}
 	wanted := c.wanted()
 	for _, f := range known {
-		if !slices.Contains(wanted, f) {
+		if c.Config.PersistentSession && !slices.Contains(wanted, f) {
 			former = append(former, f)
 		}
 	}
@@ -68,10 +68,9 @@ func (c *Client) unsubscribe(conn *Conn, former []string) {
 	c.rememberFilters(nil, c.wanted())
 }
 
-// rememberFilters stores the filters of a session that persists, if they differ from the
-// known ones.
+// rememberFilters stores the filters, if they differ from the known ones.
 func (c *Client) rememberFilters(known, filters []string) {
-	if c.Memory == nil || !c.Config.PersistentSession {
+	if c.Memory == nil {
 		return
 	}
 	known, filters = slices.Sorted(slices.Values(known)), slices.Sorted(slices.Values(filters))
