@@ -395,15 +395,10 @@ func wake(ch chan<- struct{}) {
 // commitRetrying commits until it succeeds. It reports false if ctx ended first.
 func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) bool {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		alarm := time.AfterFunc(slowCommit, func() {
-			c.degrade(fmt.Sprintf("the disk is slow: a commit has not ended within %v", slowCommit))
-		})
-		began := time.Now()
-		err := c.journal.Commit(commit)
-		quick := alarm.Stop()
-		c.took = time.Since(began)
+		err := c.commitWatched(commit)
 		if err == nil {
-			if quick && c.counts.degraded.Swap(false) {
+			waiting := c.took > slowCommit && len(c.in) > 0
+			if !waiting && c.counts.degraded.Swap(false) {
 				wake(c.turned)
 				c.log.Info("the journal works again")
 				c.report.event("", "store_recovered", "")
@@ -411,7 +406,7 @@ func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) b
 			return true
 		}
 		c.counts.commitFailures.Add(1)
-		c.degrade(err.Error())
+		c.degrade(err.Error(), "the journal cannot be written; predictions go on, nothing is learnt or acknowledged until it works again")
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -423,12 +418,28 @@ func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) b
 	}
 }
 
+// commitWatched commits, and reports a disk that takes too long while it does.
+func (c *committer) commitWatched(commit *online.Commit) error {
+	told := make(chan struct{})
+	alarm := time.AfterFunc(slowCommit, func() {
+		defer close(told)
+		c.degrade(fmt.Sprintf("the disk is slow: a commit has not ended within %v", slowCommit),
+			"the disk is slow; predictions go on, learning and acknowledgements wait for it")
+	})
+	began := time.Now()
+	err := c.journal.Commit(commit)
+	if c.took = time.Since(began); !alarm.Stop() {
+		<-told
+	}
+	return err
+}
+
 // degrade notes that the journal fails, or takes too long, and reports it the first time.
-func (c *committer) degrade(why string) {
+func (c *committer) degrade(why, message string) {
 	c.counts.commitError.Store(&why)
 	if !c.counts.degraded.Swap(true) {
 		wake(c.turned)
-		c.log.Error("the journal cannot be written; predictions go on, nothing is learnt or acknowledged until it works again", "error", why)
+		c.log.Error(message, "error", why)
 		c.report.event("", "store_degraded", why)
 	}
 }
