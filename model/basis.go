@@ -22,6 +22,15 @@ var (
 	ErrConfig = errors.New("configuration out of range")
 )
 
+// CheckSetting returns nil if a setting is ok, or else an ErrConfig with its key, its value and the
+// range that it should have.
+func CheckSetting(ok bool, key string, value any, want string) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf("%s: %v: want %s: %w", key, value, want, ErrConfig)
+}
+
 // MaxClasses bounds the number of classes of a posterior.
 const MaxClasses = 250
 

@@ -26,9 +26,7 @@ const (
 func (c Config) Validate() error {
 	var errs []error
 	check := func(ok bool, key string, value any, want string) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s: %v: want %s: %w", key, value, want, ErrConfig))
-		}
+		errs = append(errs, model.CheckSetting(ok, key, value, want))
 	}
 	for _, r := range []struct {
 		key    string

@@ -2,7 +2,6 @@ package active
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"edge/model"
@@ -49,15 +48,9 @@ func (c Config) Few() bool { return c.Enabled() && c.Budget != 1 }
 
 // Validate reports every field that is out of range, joined.
 func (c Config) Validate() error {
-	var errs []error
-	if c.Enabled() && !slices.Contains(Strategies(), c.Strategy) {
-		errs = append(errs, fmt.Errorf("strategy: %s: want off, margin, entropy, bald or random: %w", c.Strategy, model.ErrConfig))
-	}
-	if !(c.Budget > 0 && c.Budget <= 1) {
-		errs = append(errs, fmt.Errorf("budget: %g: want a fraction of the samples, above 0, at most 1: %w", c.Budget, model.ErrConfig))
-	}
-	if !(c.PerHour >= 0 && c.PerHour <= 3600) {
-		errs = append(errs, fmt.Errorf("budget_per_hour: %g: want 0 (no bound) to 3600: %w", c.PerHour, model.ErrConfig))
-	}
-	return errors.Join(errs...)
+	return errors.Join(
+		model.CheckSetting(!c.Enabled() || slices.Contains(Strategies(), c.Strategy), "strategy", c.Strategy, "off, margin, entropy, bald or random"),
+		model.CheckSetting(c.Budget > 0 && c.Budget <= 1, "budget", c.Budget, "a fraction of the samples, above 0, at most 1"),
+		model.CheckSetting(c.PerHour >= 0 && c.PerHour <= 3600, "budget_per_hour", c.PerHour, "0 (no bound) to 3600"),
+	)
 }

@@ -2,7 +2,6 @@ package train
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -123,10 +122,8 @@ func Default() Config {
 // Validate reports every field that is out of range, joined.
 func (t Config) Validate() error {
 	var errs []error
-	check := func(ok bool, what string, value any, want string) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s: %v: want %s: %w", what, value, want, model.ErrConfig))
-		}
+	check := func(ok bool, key string, value any, want string) {
+		errs = append(errs, model.CheckSetting(ok, key, value, want))
 	}
 	full := t.Batch == 0
 	check(t.Passes >= 1 && t.Passes <= 1e6, "passes", t.Passes, "1 to 1000000")

@@ -221,7 +221,7 @@ func (r *Router[T]) Find(dst []T, topic string) []T {
 	}
 	var space [8]route[T]
 	found := r.routes.matching(space[:0], topic)
-	slices.SortFunc(found, func(a, b route[T]) int { return a.at - b.at })
+	slices.SortStableFunc(found, func(a, b route[T]) int { return a.at - b.at })
 	start := len(dst)
 	for _, rt := range found {
 		if !slices.Contains(dst[start:], rt.to) {
