@@ -192,11 +192,11 @@ func (w *worker) take(it *item, src *source) error {
 	return nil
 }
 
-// endLabel ends the label of a device's rows at fixed times where that of a message was refused:
+// endLabel ends the held label of a device where that of a message was refused:
 // the rows that follow are not of the label before.
 func (w *worker) endLabel(it *item, st *stage, device string, err error) {
 	var r *codec.Refusal
-	if st.opts.Config.Hold.Every > 0 && errors.As(err, &r) && r.Reason == codec.BadLabel {
+	if st.opts.Config.Hold.Set() && errors.As(err, &r) && r.Reason == codec.BadLabel {
 		st.touch(it)
 		w.made(it, st, st.EndLabel(device, signal.FromTime(it.msg.Arrived)))
 	}
@@ -223,7 +223,7 @@ func (st *stage) read(msg *mqtt.Message, input int, device string, readings []co
 		} else if own != m.Own {
 			return codec.Refuse(codec.Malformed, "some entries have a time, and others have none")
 		}
-		m.Rows = append(m.Rows, signal.Row{Time: t - int64(r.Back), X: r.X, Absent: r.Absent, Label: r.Label})
+		m.Rows = append(m.Rows, signal.Row{Time: t - int64(r.Back), X: r.X, Absent: r.Absent, Label: r.Label, Null: r.Null})
 	}
 	return nil
 }

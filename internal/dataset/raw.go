@@ -65,6 +65,7 @@ type source struct {
 	columns []int  // of each configured signal
 	words   []bool // it has words of its own
 	cells   []string
+	labels  bool // the label of a row is its own
 	sent    bool // the row has a value of it
 }
 
@@ -147,13 +148,20 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 		return -1
 	}
 	parts := r.parts()
-	ownTime, ownLabel := codec.PlainName(parts[0].Time), codec.PlainName(parts[0].Label)
+	ownTime, ownLabel := codec.PlainName(parts[0].Time), ""
+	for _, of := range parts {
+		ownLabel = cmp.Or(ownLabel, codec.PlainName(of.Label))
+	}
 	decoder, err := codec.NewDecoder(r.Stream)
 	if err != nil {
 		return l, err
 	}
+	inputs := r.Stream.StageOptions().Inputs
 	for i, of := range parts {
-		s := source{decoder: decoder}
+		s := source{decoder: decoder, labels: codec.PlainName(of.Label) == ownLabel}
+		if ownLabel == "" { // they come otherwise: each of a row
+			s.labels = len(r.Stream.Stage.Hold.On) == 0 || inputs == nil || inputs[i].On
+		}
 		if inputs := decoder.Inputs(); len(inputs) > 0 {
 			s.decoder = inputs[i]
 		}

@@ -116,6 +116,22 @@ func TestRawFiles(t *testing.T) {
 			text: "t,door,lux,label\n1,false,,a\n2,,7,a\n3,true,8,b\n",
 			want: []string{"#2000 [1 7] a", "#3000 [0 8] b"},
 		},
+		"labels of one input": {
+			raw: rawOf(nil, func(s *codec.Stream) {
+				door, lux := codec.DefaultInput(), codec.DefaultInput()
+				door.Name, door.Topics, door.Label, door.MaxAge = "door", []string{"d"}, "state", codec.Age{Set: true, Time: 15 * time.Second}
+				lux.Name, lux.Topics = "lux", []string{"l"}
+				s.Topics, s.Raw.Inputs = nil, codec.Inputs{lux, door}
+				s.Stage.Hold.On, s.OnMissing = []string{"lux"}, codec.OnMissingMarginalise
+			}),
+			text: "t,door,lux,state\n1,0,,a\n2,,7,b\n3,1,8,\n20,,9,c\n21,1,,d\n22,,6,\n23,1,6,null\n24,,7,\n",
+			want: []string{"#2000 [7 0] a", "#3000 [8 0] a", "#20000 [9 NaN] ", "#22000 [6 1] d", "#23000 [6 1] d", "#24000 [7 1] "},
+		},
+		"a label that ends": {
+			raw:  rawOf([]string{"x"}, func(s *codec.Stream) { s.Stage.Hold.Every = 10 * time.Second }),
+			text: "t,x,label\n10,1,a\n14,2,\n23,3,?\n41,4,\n",
+			want: []string{"@10000 [1] a", "@20000 [2] a", "@30000 [3] ", "@40000 [3] "},
+		},
 		"messages": {
 			raw: rawOf(two, func(s *codec.Stream) {
 				s.Stage.Window.Length, s.Stage.Window.MaxGap, s.Stage.Window.MinRows = signal.Span{Message: true}, time.Second, 1

@@ -181,11 +181,14 @@ func (d *File) takeRow(record []string) error {
 		name = strings.TrimSpace(record[r.layout.device])
 	}
 	if r.label >= 0 {
-		if label = strings.TrimSpace(record[r.label]); unlabelled(label) {
-			label = ""
-		}
-		if err := d.checkLabel(r.label, label); err != nil {
-			return err
+		switch label = strings.TrimSpace(record[r.label]); {
+		case label == "":
+		case unlabelled(label):
+			label = codec.NoLabel
+		default:
+			if err := d.checkLabel(r.label, label); err != nil {
+				return err
+			}
 		}
 	}
 	from := r.devices[name]
@@ -264,6 +267,10 @@ func (d *File) takeSource(record []string, input int, label string) (ok bool, er
 	if s.sent = ok; !ok {
 		return false, nil
 	}
+	null := label == codec.NoLabel && s.labels
+	if null || !s.labels {
+		label = ""
+	}
 	reading, err := s.decoder.Row(s.cells, label)
 	if err != nil {
 		var refusal *codec.Refusal
@@ -276,7 +283,7 @@ func (d *File) takeSource(record []string, input int, label string) (ok bool, er
 		line, _ := d.csv.FieldPos(0)
 		return false, fmt.Errorf("%s:%d: %w", d.path, line, err)
 	}
-	r.message.Rows[0] = signal.Row{X: reading.X, Absent: reading.Absent, Label: reading.Label}
+	r.message.Rows[0] = signal.Row{X: reading.X, Absent: reading.Absent, Label: reading.Label, Null: null}
 	return true, nil
 }
 

@@ -40,6 +40,7 @@ type Reading struct {
 	ID     string    // identity as text; "" without one
 	X      []float64 // D features (or S signals) in the stream's order, or one if the topic names it; finite, or NaN if one is missing
 	Label  string    // "" without a label
+	Null   bool      // the payload has null as the label of a row: that which is held ends
 	Source string    // author of the label, if the payload has one
 	Weight float64   // number of samples that the label counts for; 0: one
 

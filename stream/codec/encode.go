@@ -73,6 +73,9 @@ type Payload struct {
 	Data   []byte
 }
 
+// NoLabel is the label, for an Encoder, of a row whose payload says that it has none.
+const NoLabel = "null"
+
 // Append appends the messages of a row to dst. cells has a text for each configured
 // signal, as Decoder.Row takes it; at is in ns since 1970. An empty cell or label and a
 // negative time are left out.
@@ -173,11 +176,17 @@ func (e *Encoder) object(values []any, id string, at int64, label string) ([]byt
 			return nil, err
 		}
 	}
-	for _, m := range [][2]string{{e.of.ID, id}, {e.of.Label, label}} {
-		if m[0] == "" || m[1] == "" {
-			continue
+	if id != "" && e.of.ID != "" {
+		if err := put(root, e.of.ID, id); err != nil {
+			return nil, err
 		}
-		if err := put(root, m[0], m[1]); err != nil {
+	}
+	if label != "" && e.of.Label != "" {
+		var v any = label
+		if label == NoLabel {
+			v = json.RawMessage(label)
+		}
+		if err := put(root, e.of.Label, v); err != nil {
 			return nil, err
 		}
 	}
@@ -248,7 +257,9 @@ func (e *Encoder) line(cells []string, id, time, label string) ([]byte, error) {
 			case PlainName(e.of.Time):
 				record[at] = time
 			case PlainName(e.of.Label):
-				record[at] = label
+				if label != NoLabel { // which would be a class
+					record[at] = label
+				}
 			}
 			for i, name := range e.names {
 				if path := e.of.Fields[name]; path != "" {

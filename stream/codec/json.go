@@ -178,12 +178,14 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 	if c.label == "" {
 		return nil
 	}
-	if label := v.Get(c.label); label.Type != gjson.Null {
+	label := v.Get(c.label)
+	if label.Type != gjson.Null {
 		if err := c.setLabelValue(r, label); err != nil {
 			return err
 		}
 	}
 	if c.signals != nil { // whose payloads may have other members of these names
+		r.Null = label.Type == gjson.Null && label.Exists()
 		return nil
 	}
 	if s := v.Get(cellSource); s.Type == gjson.String && len(s.Str) <= maxID {

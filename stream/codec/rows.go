@@ -205,8 +205,8 @@ func (w *rows) batch(root, entries gjson.Result) *Refusal {
 		if r := &w.list[i]; r.RawTime == "" {
 			r.RawTime = common.RawTime
 		}
-		if r := &w.list[i]; r.Label == "" {
-			r.Label = common.Label
+		if r := &w.list[i]; r.Label == "" && !r.Null {
+			r.Label, r.Null = common.Label, common.Null
 		}
 	}
 	return nil
@@ -336,7 +336,7 @@ func (w *rows) object(v gjson.Result) *Refusal {
 	}
 	list := w.list[from:]
 	for i := range list {
-		list[i].Label = meta.Label
+		list[i].Label, list[i].Null = meta.Label, meta.Null
 	}
 	when := gjson.Result{}
 	if w.time != "" {

@@ -24,9 +24,9 @@ type device struct {
 	// Last values of several inputs.
 	held          []float64 // S
 	came, changed []int64   // of each, when it came and when it last changed
-	label         string    // of the last row that had one
-	tick          int64     // the last row at a fixed time; 0: none
-	heard         int64     // time of the last value
+	label         heldLabel
+	tick          int64 // the last row at a fixed time; 0: none
+	heard         int64 // time of the last value
 
 	window window
 	row    []float64 // V values of the last row, of a stream with windows

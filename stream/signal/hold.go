@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -35,13 +36,17 @@ func (s *Stage) hold(d *device, m *Message, r *Row) {
 		}
 		d.held[i], d.came[i] = v, r.Time
 	}
-	if r.Label != "" {
-		d.label = r.Label
+	on := every == 0 && s.opts.Inputs[m.Input].On
+	switch {
+	case r.Null:
+		d.label.text = ""
+	case r.Label != "" && !on: // otherwise it is that of this row alone
+		d.label = heldLabel{r.Label, m.Input, r.Time}
 	}
 	switch {
 	case every == 0:
-		if s.opts.Inputs[m.Input].On && !m.Kept {
-			s.heldRow(d, max(r.Time, d.last), r.Label)
+		if t := max(r.Time, d.last); on && !m.Kept {
+			s.heldRow(d, t, cmp.Or(r.Label, s.heldLabel(d, t)))
 		}
 	case d.tick == 0:
 		begin := r.Time
@@ -87,7 +92,22 @@ func (s *Stage) longestSilence() int64 {
 
 func (s *Stage) tickRow(d *device, t int64) {
 	d.tick = t
-	s.heldRow(d, t, d.label)
+	s.heldRow(d, t, s.heldLabel(d, t))
+}
+
+// heldLabel is the last label of a row that makes none of its own.
+type heldLabel struct {
+	text  string
+	input int
+	came  int64
+}
+
+// heldLabel returns the label that counts at t: as a value, until it is too old.
+func (s *Stage) heldLabel(d *device, t int64) string {
+	if most := int64(s.opts.Inputs[d.label.input].MaxAge); most > 0 && t-d.label.came > most {
+		return ""
+	}
+	return d.label.text
 }
 
 // nextTick returns the time of the next row at a fixed time; 0: none is due without

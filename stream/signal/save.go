@@ -14,7 +14,8 @@ import (
 // configuration.
 var ErrSaved = errors.New("not the windows of this stage")
 
-const savedVersion = 1
+// savedVersion is the version of what Save returns. Version 1 has no time of a held label.
+const savedVersion = 2
 
 // Fingerprint identifies the configuration: a stage with another one makes other
 // samples.
@@ -66,7 +67,8 @@ func (s *Stage) Save() []byte {
 // A device whose silence is longer than the largest gap begins anew with its next row.
 func (s *Stage) Restore(saved []byte) error {
 	r := wire.NewDecoder(saved, "signal: saved windows: ", ErrSaved)
-	if version := r.Uint(); r.Err() == nil && version != savedVersion {
+	version := r.Uint()
+	if r.Err() == nil && (version == 0 || version > savedVersion) {
 		r.Fail("version %d", version)
 	}
 	if r.Uint64() != s.fingerprint() {
@@ -81,7 +83,7 @@ func (s *Stage) Restore(saved []byte) error {
 			break
 		}
 		d := s.newDevice(name)
-		s.load(d, r)
+		s.load(d, r, version)
 		s.devices[name] = s.order.PushBack(d)
 		s.schedule(d)
 	}
@@ -122,7 +124,9 @@ func (d *device) save(e *wire.Encoder) {
 	e.Bool(d.arrival)
 	e.Bool(d.sampled)
 	e.Bool(d.window.sticky)
-	e.String(d.label)
+	e.String(d.label.text)
+	e.Int(d.label.input)
+	times(e, d.label.came)
 	e.Floats(d.held)
 	times(e, d.came...)
 	times(e, d.changed...)
@@ -149,7 +153,7 @@ func (d *device) save(e *wire.Encoder) {
 }
 
 // load is the reverse of save, for a new device whose name is set.
-func (s *Stage) load(d *device, r *wire.Decoder) {
+func (s *Stage) load(d *device, r *wire.Decoder, version uint64) {
 	read := func(all []int64) {
 		for i := range all {
 			all[i] = moment(r)
@@ -165,7 +169,10 @@ func (s *Stage) load(d *device, r *wire.Decoder) {
 		d.lag = 0 // until the next message
 	}
 	d.arrival, d.sampled, d.window.sticky = r.Bool(), r.Bool(), r.Bool()
-	d.label = r.String(maxName)
+	d.label = heldLabel{text: r.String(maxName), came: d.heard}
+	if version > 1 {
+		d.label.input, d.label.came = r.Int(len(d.inputs)-1, "input of the label"), moment(r)
+	}
 	floats(r, d.held)
 	read(d.came)
 	read(d.changed)

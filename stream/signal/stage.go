@@ -30,6 +30,7 @@ type Row struct {
 	X      []float64 // S values, NaN for a missing one
 	Absent []bool    // signals that the payload did not have, which keep their held value; nil: none
 	Label  string    // "" without one
+	Null   bool      // the payload says that there is no label: one that is held ends
 }
 
 // Sample is D numbers of one device. Its memory is valid until the stage is called again.
@@ -237,7 +238,7 @@ func (s *Stage) EndLabel(name string, now int64) []Sample {
 		s.ticks(d, now-1-d.lag, false)
 		s.schedule(d)
 	}
-	d.label = ""
+	d.label = heldLabel{}
 	return s.out
 }
 

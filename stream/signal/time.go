@@ -95,6 +95,7 @@ func (s *Stage) setBack(d *device, t int64) {
 	for i := range d.came {
 		d.came[i], d.changed[i] = min(d.came[i], t), min(d.changed[i], t)
 	}
+	d.label.came = min(d.label.came, t)
 	d.last, d.tick, d.heard = 0, 0, 0
 }
 
@@ -124,6 +125,7 @@ func (s *Stage) putForward(d *device, now, by int64) {
 		move(&d.came[i])
 		move(&d.changed[i])
 	}
+	move(&d.label.came)
 	move(&d.heard)
 	if move(&d.tick); d.tick != 0 {
 		d.tick = ceilTo(d.tick, int64(s.cfg.Hold.Every))
