@@ -155,6 +155,8 @@ func TestWindowsBecomeSamples(t *testing.T) {
 // After a stop the clock waits for the rows that the broker has kept: windows and rows of held values are
 // those of a node that was never away.
 func TestClockWaitsForWhatTheBrokerKept(t *testing.T) {
+	states := codec.DefaultLabels()
+	states.Topics, states.Sticky = []string{"plant/state"}, true
 	for name, set := range map[string]func(*codec.Stream){
 		"windows": func(s *codec.Stream) {
 			s.Stage.Window.Length, s.Stage.Window.Hop = signal.Span{Time: 8 * time.Second}, signal.Span{Time: 8 * time.Second}
@@ -166,6 +168,7 @@ func TestClockWaitsForWhatTheBrokerKept(t *testing.T) {
 		in(name, t, func(t *testing.T) {
 			learnt := func(away bool) []string {
 				cfg, m := signalsConfig(set)
+				cfg.Labels = append(cfg.Labels, states)
 				r := newRig(t, newFakeJournal(), cfg, m)
 				begin := time.Now().Truncate(time.Hour).Add(time.Hour)
 				time.Sleep(time.Until(begin))
@@ -190,7 +193,10 @@ func TestClockWaitsForWhatTheBrokerKept(t *testing.T) {
 						next.start()
 						r = next
 						time.Sleep(time.Second / 2) // before the broker sends
+						r.send("plant/state", "run") // the broker keeps it, too
 						r.send(accP7, kept...)
+					case i == 10:
+						r.send("plant/state", "run")
 					}
 					r.send(accP7, row)
 				}

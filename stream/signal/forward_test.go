@@ -23,7 +23,7 @@ func TestClockIsPutForward(t *testing.T) {
 		c := config([]string{"x"}, nil)
 		c.Hold.Every, c.Hold.MaxAge = time.Minute, 5*time.Minute
 		s := newStage(t, Options{Config: c})
-		s.SetState("", "run", minute, false)
+		s.SetState("", "run", minute, false, false)
 		now := int64(0)
 		for i := range int64(3) {
 			now = (2 + i) * minute

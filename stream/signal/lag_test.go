@@ -89,7 +89,7 @@ func TestStateBeforeRows(t *testing.T) {
 		if test.kept {
 			now = 154 // after a stop
 		}
-		for _, m := range copies(s.SetState("p", "run", now*second, test.kept)) {
+		for _, m := range copies(s.SetState("p", "run", now*second, test.kept, false)) {
 			got = append(got, m.X)
 		}
 		take(110, 154, test.lag)

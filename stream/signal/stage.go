@@ -211,12 +211,12 @@ func (s *Stage) Due() int64 { return s.due }
 
 // SetState tells the stage that the state of a device, or with "" of all devices, is a
 // label from now on. kept: the broker has it from an earlier time; if it is known
-// already, its age goes on. SetState returns the samples that end before; with kept there are
-// none, since rows that the broker has too may come after it.
-func (s *Stage) SetState(device, label string, now int64, kept bool) []Sample {
+// already, its age goes on. SetState returns the samples that end before. With kept there are
+// none, nor with awaited, since rows that the broker has too may come after it.
+func (s *Stage) SetState(device, label string, now int64, kept, awaited bool) []Sample {
 	s.reset()
 	for d := range s.latest {
-		if !kept && d.near() && (device == "" || d.name == device) { // others live at another time
+		if !kept && !awaited && d.near() && (device == "" || d.name == device) { // others live at another time
 			s.ticks(d, now-1-d.lag, false)
 			s.schedule(d)
 		}

@@ -236,11 +236,11 @@ func TestLabelOfAWindow(t *testing.T) {
 
 func TestStateIsALabel(t *testing.T) {
 	s := newStage(t, Options{State: State{MaxAge: 100 * time.Second, Settle: 3 * time.Second}, Config: config([]string{"x"}, nil)})
-	s.SetState("", "idle", 10*second, false)
+	s.SetState("", "idle", 10*second, false, false)
 	var got []string
 	for at := int64(5); at < 130; at++ {
 		if at == 20 {
-			s.SetState("", "run", at*second, false)
+			s.SetState("", "run", at*second, false, false)
 		}
 		for _, m := range copies(s.Take(one("p", at*second, "", 0))) {
 			if m.Sticky != (m.Label != "") {
@@ -427,7 +427,7 @@ func FuzzRestore(f *testing.F) {
 	for i := range int64(20) {
 		s.Take(one("p", i*second, "on", 1, 2))
 	}
-	s.SetState("", "on", 5, false)
+	s.SetState("", "on", 5, false, false)
 	f.Add(s.Save())
 	f.Fuzz(func(t *testing.T, saved []byte) {
 		s := newStage(t, Options{Config: c})

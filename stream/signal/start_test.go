@@ -165,7 +165,7 @@ func TestFutureRowFillsNothing(t *testing.T) {
 		c := config([]string{"x"}, nil)
 		c.Hold.Every = time.Second
 		s := newStage(t, Options{Config: c})
-		s.SetState("", "run", 50*second, false)
+		s.SetState("", "run", 50*second, false, false)
 		take := func(arrived, ahead int64) []Sample {
 			return s.Take(&Message{Device: "p", Own: true, Arrived: arrived * second, Rows: []Row{{Time: (arrived + ahead) * second, X: []float64{1}}}})
 		}
@@ -190,11 +190,11 @@ func TestFutureRowFillsNothing(t *testing.T) {
 func TestEndedStateIsAState(t *testing.T) {
 	for _, length := range []Span{{Rows: 10}, {Time: 10 * time.Second}} {
 		s := newStage(t, Options{Config: config([]string{"x"}, func(w *Window) { w.Length, w.Hop = length, length })})
-		s.SetState("p", "run", 0, false)
+		s.SetState("p", "run", 0, false, false)
 		var got []made
 		for at := int64(10); at <= 40; at++ {
 			if at == 29 {
-				s.SetState("p", "", at*second, false)
+				s.SetState("p", "", at*second, false, false)
 			}
 			label := ""
 			if at >= 30 {
@@ -215,8 +215,8 @@ func TestEndedStateIsAState(t *testing.T) {
 // A state that is told again after the node's clock was set back is a label from then on.
 func TestStateAfterTheClockWasSetBack(t *testing.T) {
 	s := newStage(t, Options{Config: config([]string{"x"}, nil)})
-	s.SetState("", "run", 7200*second, false)
-	s.SetState("", "run", 3600*second, false)
+	s.SetState("", "run", 7200*second, false, false)
+	s.SetState("", "run", 3600*second, false, false)
 	for at, want := range map[int64]string{3599: "", 3601: "run"} {
 		if got := copies(s.Take(one(fmt.Sprint(at), at*second, "", 1))); len(got) != 1 || got[0].Label != want {
 			t.Errorf("at %d s: %v, want the label %q", at, got, want)
