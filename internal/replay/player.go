@@ -319,7 +319,7 @@ func (p *Player) await(ctx context.Context, follow *follower, row int, silence t
 		case last != seen:
 			since, seen = time.Now(), last
 		case ready && time.Since(since) > silence:
-			p.explain(fmt.Sprintf("the daemon has predicted nothing on %s since row %d; going on slowly", p.Topic, last))
+			p.explain(fmt.Sprintf("the daemon has predicted nothing on %s since row %d; going on slowly%s", p.Topic, last, p.seenBefore(last)))
 			return nil
 		case !ready && time.Since(since) > holdPatience:
 			p.explain(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", follow.base))
@@ -332,6 +332,14 @@ func (p *Player) await(ctx context.Context, follow *follower, row int, silence t
 			return ctx.Err()
 		}
 	}
+}
+
+// seenBefore is the likely reason why no row of signals at all is predicted.
+func (p *Player) seenBefore(last int) string {
+	if p.Raw == nil || last > 0 {
+		return ""
+	}
+	return ". If it has had rows of these devices with later times, as from another replay, these count as late: later times, or another name of the device, are new to it"
 }
 
 // explain calls Waiting with the reason for a pause, once in each pause.

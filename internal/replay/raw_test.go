@@ -172,3 +172,27 @@ func tableOf(t *testing.T, text string) string {
 	}
 	return path
 }
+
+// A second replay of signals meets a daemon that drops their rows: the reason is told.
+func TestRowsThatWereSeenBefore(t *testing.T) {
+	for _, c := range []struct {
+		raw       *RawSource
+		predicted bool
+		want      bool
+	}{{&RawSource{}, false, true}, {&RawSource{}, true, false}, {nil, false, false}} {
+		follow := newFollower("edge", "f", nil)
+		follow.receive("edge/n/state", []byte("online"), false)
+		follow.receive("edge/n/info", []byte("{}"), false)
+		if c.predicted {
+			follow.receive("edge/n/m/prediction", []byte(`{"v":1,"id":"f-000003","model":"m","seq":1,"version":0}`), false)
+		}
+		reason := ""
+		p := &Player{Raw: c.raw, Topic: "lab/x", Ahead: 5, Waiting: func(r string) { reason = r }}
+		if err := p.await(t.Context(), follow, 10, 0); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(reason, "going on slowly") || strings.Contains(reason, "count as late") != c.want {
+			t.Errorf("signals %v, predicted %v: %q", c.raw != nil, c.predicted, reason)
+		}
+	}
+}
