@@ -225,16 +225,16 @@ func (s *Stage) SetState(device, label string, now int64, kept, awaited bool) []
 	return s.out
 }
 
-// EndLabel tells the stage that the label of a device's rows at fixed times is not known from now
-// on. It returns the samples that end before.
-func (s *Stage) EndLabel(name string, now int64) []Sample {
+// EndLabel tells the stage that the held label of a device is not known from now on. It returns
+// the samples that end before, with awaited none, as SetState does.
+func (s *Stage) EndLabel(name string, now int64, awaited bool) []Sample {
 	s.reset()
 	e := s.devices[name]
 	if e == nil {
 		return s.out
 	}
 	d := e.Value.(*device)
-	if d.near() {
+	if !awaited && d.near() {
 		s.ticks(d, now-1-d.lag, false)
 		s.schedule(d)
 	}
