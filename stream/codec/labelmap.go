@@ -96,7 +96,11 @@ func CheckLabel(text string) error {
 // setLabel sets the label of a reading from a text.
 func (s *schema) setLabel(r *Reading, text string) *Refusal {
 	if err := CheckLabel(text); err != nil {
-		return Refuse(BadLabel, "%s %w", s.label, err)
+		remedy := ""
+		if text == "" && len(s.names) > 0 { // a sample may have none
+			remedy = "; send null, or no " + s.label + ", for a sample without a label"
+		}
+		return Refuse(BadLabel, "%s %w%s", s.label, err, remedy)
 	}
 	name, ok := s.labels.class(text)
 	if !ok {

@@ -24,6 +24,7 @@ func TestRemedies(t *testing.T) {
 		{FormatJSON, `{"x":"12A"}`, `values.x can have unit: "A"`},
 		{FormatJSON, `{"x":"5m3"}`, `values.x can have unit: "m3"`},
 		{FormatJSON, `{"x":"1,5"}`, "want a number with a decimal point"},
+		{FormatJSON, `{"x":1,"label":""}`, "bad_label: label has 0 bytes: want 1 to 256; send null, or no label, for a sample without a label"},
 		{FormatValue, `{"value":21.5}`, "format: json the path of the value in fields"},
 		{formatCSV, `1;2`, "1 cells, want 2, with commas between them"},
 	} {
