@@ -167,6 +167,9 @@ func (d *File) header() (width int, err error) {
 		names = names[:len(names)-1]
 	}
 	d.names = names
+	if slices.Contains(names, "_field") && slices.Contains(names, "_value") {
+		return 0, fmt.Errorf("%s: of InfluxDB, with one value a line: end the query with |> group() |> pivot(rowKey: [\"_time\"], columnKey: [\"_field\"], valueColumn: \"_value\"), and with the column of a device in rowKey, for lines with all fields", d.path)
+	}
 	return len(names), nil
 }
 

@@ -109,6 +109,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"UTF-16, no mark":    {wide("a,b,label\n1,2,ok\n", false), "", "data.csv: the first line has NUL bytes: text in UTF-16 or UTF-32 without a byte-order mark"},
 		"UTF-16 BE, no mark": {wide("a,b,label\n1,2,ok\n", true), "", "data.csv: the first line has NUL bytes"},
 		"UTF-32":             {"\xff\xfe\x00\x00a\x00\x00\x00,\x00\x00\x00b\x00\x00\x00\n\x00\x00\x00", "", "data.csv: the first line has NUL bytes"},
+		"lines of InfluxDB":  {"#group,false,false,true\n#datatype,string,double,string\n#default,_result,,\n,result,_value,_field\n,,1,x\n", "", `data.csv: of InfluxDB, with one value a line: end the query with |> group() |> pivot(`},
 		"a line after sep=":  {"sep=;\na;b;label\n1;2;ok\n1;two;ok\n", "", `data.csv:4:3: column "b": "two"`},
 		"not gzip after all": {"\x1f\x8bnonsense", "", "data.csv: gzip: "},
 	} {

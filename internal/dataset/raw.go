@@ -23,7 +23,7 @@ type Raw struct {
 
 // Columns that a raw file has without a configuration.
 var (
-	timeColumns  = []string{"t", "ts", "time", "timestamp"}
+	timeColumns  = []string{"t", "ts", "time", "timestamp", "Time", "Timestamp", "datetime", "_time"}
 	deviceColumn = "device"
 )
 
@@ -211,9 +211,27 @@ func (r *Raw) checkTime(path string, column int) error {
 	case rate > 0 && !c.Window.Length.Message && len(c.Calendar) == 0:
 		return nil // a row every 1/rate
 	case c.Window.Length.Time > 0 || c.Window.Length.Message || c.Hold.Every > 0 || len(c.Calendar) > 0 || len(c.Derive) > 0:
-		return fmt.Errorf("%s:1: no column has the time, which stream %s needs: want one called %s", path, r.Name, strings.Join(append([]string{codec.PlainName(r.Stream.Time)}, timeColumns...), ", "))
+		return fmt.Errorf("%s:1: no column has the time, which stream %s needs: want one called %s; rename the one that has it", path, r.Name, strings.Join(append([]string{codec.PlainName(r.Stream.Time)}, timeColumns...), ", "))
 	}
 	return nil
+}
+
+// checkUntimed returns an error if a row has a date and time in a column without a meaning: the
+// rows of a file without times would follow each other without their silences.
+func (d *File) checkUntimed(record []string) error {
+	l := &d.raw.layout
+	for i, cell := range record {
+		used := i == l.device || i == l.label || slices.ContainsFunc(l.sources, func(s source) bool { return slices.Contains(s.columns, i) })
+		if cell = strings.TrimSpace(cell); !used && isMoment(cell) {
+			return d.at(i, fmt.Sprintf("column %s: %s is a time, and the column is called otherwise than that of the times: rename it to time, or drop it if rows follow each other evenly", d.column(i), shorten(cell)))
+		}
+	}
+	return nil
+}
+
+// isMoment reports whether a cell looks like a date and a time of the day, in any order of digits.
+func isMoment(cell string) bool {
+	return strings.Contains(cell, ":") && strings.ContainsAny(cell, " T") && strings.ContainsAny(cell, "-/.") && strings.Trim(cell, "0123456789:-/.,+ TZ") == ""
 }
 
 // pause returns the silence in ns that ends a piece of a recording; 0 where it is not

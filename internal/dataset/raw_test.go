@@ -153,6 +153,11 @@ func TestRawFiles(t *testing.T) {
 			}),
 			text: "@t.s,x,state.1 [k]\n1,1,a\n2,3,a\n", want: []string{"#2000 [2 1 3] a"},
 		},
+		"annotations of InfluxDB": {
+			raw:  rawOf(two, byCount(2, 2)),
+			text: "#group,false,false,false,true,true\n#datatype,string,long,dateTime:RFC3339,double,string\n#default,_result,,,,\n,result,table,_time,x,label\n,,0,1970-01-01T00:00:01Z,1,a\n,,0,1970-01-01T00:00:02Z,3,a\n",
+			want: []string{"#2000 [2 1 3] a"},
+		},
 		"no label, another device": {
 			raw: rawOf(two, byCount(2, 2)), format: Format{Unlabeled: true, Device: "who"},
 			text: "t,who,x\n1,p,1\n2,p,3\n", want: []string{"p#2000 [2 1 3] "},
@@ -199,6 +204,8 @@ func TestRawFilesAreRefused(t *testing.T) {
 		"no label":                   {window, Format{}, "t,x,y\n1,1,1\n", "data.csv:1: no column is called label: --label names that of the labels"},
 		"another label":              {window, Format{Label: "z"}, "t,x,y\n1,1,1\n", `data.csv:1: no column is called "z"; --label takes one of: t, x, y`},
 		"no time":                    {timed, Format{}, "x,label\n1,a\n", "data.csv:1: no column has the time, which stream s needs: want one called ts, t, ts, time, timestamp"},
+		"a time called otherwise":    {window, Format{}, "when,x,y,label\n2026-11-22 17:00,1,1,a\n", `data.csv:2:1: column "when": "2026-11-22 17:00" is a time, and the column is called otherwise than that of the times: rename it to time`},
+		"several tables":             {window, Format{}, "_time,x,y,label\n1,1,1,a\n_time,x,y,label\n2,1,1,a\n", `data.csv:3:1: column "_time": the header occurs again: the file has several tables`},
 		"a time that is none":        {window, Format{}, "t,x,y,label\n1,1,1,a\nsoon,1,1,a\n", `data.csv:3:1: column "t": "soon" is no time: want seconds, or 2026-11-22T17:00:00Z`},
 		"a Latin-1 label":            {window, Format{}, "t,x,y,label\n1,1,1,a\n2,1,1,a\xe4\n", `data.csv:3:7: the label is "a\xe4", which is not UTF-8: convert the file`},
 		"a word":                     {window, Format{}, "t,x,y,label\n1,opne,1,a\n", `data.csv:2: signal "x" is "opne": want a number, or one of true, false, on, off, open, closed, online, offline; did you mean "on"?`},

@@ -175,7 +175,11 @@ func (d *File) readRow() error {
 // takeRow gives a line to the stage: a message for each input of which it has a value.
 func (d *File) takeRow(record []string) error {
 	r := d.raw
-	d.read++
+	if d.read++; d.read == 1 && r.time < 0 {
+		if err := d.checkUntimed(record); err != nil {
+			return err
+		}
+	}
 	name, label := "", ""
 	if r.layout.device >= 0 {
 		name = strings.TrimSpace(record[r.layout.device])
@@ -239,6 +243,9 @@ func (d *File) rowTime(record []string, from *device) (int64, error) {
 		text = strings.Replace(text, ",", ".", 1)
 	}
 	at, ok := signal.ParseTime(text, r.zone)
+	if !ok && text == d.names[r.time] {
+		return 0, d.at(r.time, fmt.Sprintf("column %s: the header occurs again: the file has several tables; of InfluxDB |> group() at the end of the query makes one of them", d.column(r.time)))
+	}
 	if !ok {
 		return 0, d.at(r.time, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(r.time), shorten(text)))
 	}

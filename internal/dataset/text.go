@@ -152,8 +152,8 @@ func findSeparator(start string) rune {
 }
 
 // cellCounts returns the numbers of cells of the first lines of a text, and
-// whether lines that begin with # are comments: at least one of them has another
-// number of cells than the first line without #.
+// whether lines that begin with # are comments: the first is an annotation of InfluxDB, or at
+// least one of them has another number of cells than the first line without #.
 func cellCounts(text string, sep byte) (counts []int, comments bool) {
 	const enough = 100
 	var hashes []int
@@ -188,6 +188,7 @@ func cellCounts(text string, sep byte) (counts []int, comments bool) {
 	if !empty && len(counts) == 0 && !quoted { // one line without an end
 		counts = append(counts, cells)
 	}
+	comments = strings.HasPrefix(text, "#group,") || strings.HasPrefix(text, "#datatype,") || strings.HasPrefix(text, "#default,")
 	for _, n := range hashes {
 		comments = comments || len(counts) > 0 && (n != counts[0] || n == 1)
 	}
