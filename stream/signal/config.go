@@ -58,7 +58,9 @@ type Window struct {
 	// by time. Before a message of rows without times, at least half of the time that they
 	// take; where rows are held, at least ten times Every.
 	MaxGap time.Duration `yaml:"max_gap"`
-	// MinRows is the number of rows below which a window by time is left out. Default 8.
+	// MinRows is the number of rows below which a window by time is left out, and of
+	// values, or of all rows if they are fewer, below which the features of a signal are
+	// missing. Default 8.
 	MinRows int `yaml:"min_rows"`
 	// Resample makes, of a window by time, Length/Resample values of each signal: the
 	// last one at each moment. Default 0s: the rows as they are.
