@@ -30,8 +30,9 @@ predictions and stays at most --ahead rows before them; it begins when a daemon
 is online. A daemon learns a message once, and knows it by its id: to teach the
 same rows again, give another --prefix.
 
-With --labels delayed the label follows on <topic>/label, as {"id":…,"label":…};
-with --labels asked only the daemon's queries are answered.
+With --labels delayed the label follows on <topic>/label, as {"id":…,"label":…},
+which the daemon must have under labels: (-c checks it); with --labels asked only
+the daemon's queries are answered.
 
 At the end it prints the scores of the predictions that each daemon published,
 judged by the file's labels whether they were sent or not. They are those of

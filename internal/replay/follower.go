@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,12 +32,14 @@ type follower struct {
 	open  []labelQuery   // not answered yet, oldest first
 
 	learners map[[2]string]*learnerState
+	labels   int // sent
 }
 
 // learnerState is the progress of a model's learning. mosquitto 2.0 sends more than
 // its window while acknowledgements wait for a slow disk, so predictions alone do not
 // show how many messages it still keeps.
 type learnerState struct {
+	first   uint64    // samples learnt at the first prediction
 	version uint64    // samples learnt
 	behind  int       // labels sent and not learnt
 	since   time.Time // of that version
@@ -72,7 +75,7 @@ func newFollower(base, prefix string, scores *publishedScores) *follower {
 func (f *follower) topics() []string {
 	all := []string{f.base + "/+/state", f.base + "/+/info", f.base + "/+/+/prediction/#"}
 	if f.scores != nil {
-		all = append(all, f.base+"/+/event", f.base+"/+/+/query")
+		all = append(all, f.base+"/+/event", f.base+"/+/+/query", f.base+"/+/+/metrics")
 	}
 	return all
 }
@@ -122,6 +125,10 @@ func (f *follower) receive(topic string, payload []byte, retained bool) {
 			topic += "/" + device
 		}
 		f.open = append(keepLast(f.open, keptRows-1), labelQuery{levels[0], levels[1], row, topic})
+	case len(levels) == 3 && levels[2] == "metrics": // those of before may be kept
+		if m := f.learners[[2]string{levels[0], levels[1]}]; m != nil {
+			m.version = max(m.version, gjson.GetBytes(payload, "version").Uint())
+		}
 	case len(levels) >= 3:
 		p, err := stream.ReadPrediction(payload)
 		if err != nil {
@@ -159,9 +166,9 @@ func (f *follower) learnt(model [2]string, version uint64) {
 	m := f.learners[model]
 	switch now := time.Now(); {
 	case m == nil:
-		f.learners[model] = &learnerState{version: version, since: now}
+		f.learners[model] = &learnerState{first: version, version: version, since: now}
 	case version < m.version: // it was reset
-		*m = learnerState{version: version, behind: 0, since: now}
+		*m = learnerState{first: version, version: version, since: now}
 	case version > m.version:
 		m.behind = max(m.behind-int(version-m.version), 0)
 		m.version, m.since = version, now
@@ -172,9 +179,24 @@ func (f *follower) learnt(model [2]string, version uint64) {
 func (f *follower) labelSent() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.labels++
 	for _, m := range f.learners {
 		m.behind++
 	}
+}
+
+// idle returns the number of labels that were sent, and the models that have learnt none since
+// their first prediction, sorted.
+func (f *follower) idle() (labels int, models [][2]string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for model, m := range f.learners {
+		if m.version == m.first {
+			models = append(models, model)
+		}
+	}
+	slices.SortFunc(models, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+	return f.labels, models
 }
 
 // behind reports whether a model has yet to learn half the number of messages that a

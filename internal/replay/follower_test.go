@@ -97,3 +97,20 @@ func TestFollowerOfALearner(t *testing.T) {
 		}
 	})
 }
+
+// A model is idle until its predictions, or its metrics, show that it has learnt. Metrics of an
+// earlier time do not count.
+func TestFollowerOfIdleModels(t *testing.T) {
+	f := newFollower("edge", "gas", nil)
+	f.receive("edge/a/gas/metrics", []byte(`{"version":99}`), true) // before its first prediction
+	for _, m := range []string{"a/gas", "a/air", "b/gas", "a/new"} {
+		f.receive("edge/"+m+"/prediction", []byte(`{"id":"gas-000001","version":7}`), false)
+	}
+	f.labelSent()
+	f.receive("edge/a/air/prediction", []byte(`{"id":"gas-000002","version":8}`), false)
+	f.receive("edge/a/gas/metrics", []byte(`{"version":6}`), true)
+	f.receive("edge/a/new/metrics", []byte(`{"version":9}`), false)
+	if labels, models := f.idle(); labels != 1 || fmt.Sprint(models) != "[[a gas] [b gas]]" {
+		t.Errorf("%d labels, and idle are %v", labels, models)
+	}
+}

@@ -42,6 +42,8 @@ type Player struct {
 
 	// Waiting, if set, is called with the reason when rows are held back for long.
 	Waiting func(reason string)
+	// Idle, if set, is called at the end for each model that has learnt none of the labels.
+	Idle func(node, model string, labels int)
 	// Sent, if set, is called after each row.
 	Sent func(row int)
 
@@ -56,6 +58,8 @@ const (
 	probeAfter   = 2 * time.Second       // of silence, before one row is published without its prediction
 	lastPatience = 10 * time.Second      // of silence after the last row
 	askPatience  = 3 * time.Second       // of silence after it, for queries
+	idlePatience = 3 * time.Second       // for the metrics of a model whose predictions show no learning
+	manyLabels   = 50                    // of which a model that learns has learnt some by then
 )
 
 // delayedLabel is a label that will be published on its own.
@@ -103,7 +107,27 @@ func (p *Player) Play(ctx context.Context, connection mqtt.Config) (rows int, er
 	if err := publish(ctx); err != nil {
 		return b.rows, err
 	}
-	return b.rows, b.finish(ctx)
+	if err := b.finish(ctx); err != nil {
+		return b.rows, err
+	}
+	return b.rows, b.tellIdle(ctx)
+}
+
+// tellIdle calls Idle for the models that have learnt none of many labels.
+func (b *playback) tellIdle(ctx context.Context) error {
+	labels, models := b.follower.idle()
+	if b.Idle == nil || labels < manyLabels {
+		return nil
+	}
+	for since := time.Now(); len(models) > 0 && time.Since(since) < idlePatience; _, models = b.follower.idle() {
+		if err := process.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	for _, m := range models {
+		b.Idle(m[0], m[1], labels)
+	}
+	return nil
 }
 
 // publishRows publishes every row, and the delayed labels that are due.

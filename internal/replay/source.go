@@ -192,6 +192,14 @@ func play(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, name st
 	bar := terminal.NewProgress(errOut, total, name)
 	p.Sent = func(int) { bar.Add(1) }
 	p.Waiting = func(why string) { fmt.Fprintln(errOut, "replay: waiting:", why) }
+	p.Idle = func(node, model string, labels int) {
+		hint := ""
+		if p.Labels == "delayed" && p.labels == nil {
+			hint = "does a topic under labels: take " + p.Topic + "/label? -c edge.yaml checks it; "
+		}
+		fmt.Fprintf(errOut, "replay: model %s of node %s has learnt none of %d labels: %sthose of ids that it knows teach nothing, which another --prefix changes; the daemon's log has those that it refused\n",
+			terminal.Plain(model), terminal.Plain(node), labels, hint)
+	}
 	start := time.Now()
 	n, err := p.Play(ctx, mqtt)
 	bar.Close()
