@@ -21,7 +21,7 @@ import (
 // payload to JSON, by the rules of RFC 8949, section 6.1, so that both formats accept
 // the same: NaN becomes null, byte strings become base64url. Beyond those rules, whole
 // numbers may be keys, large numbers are written in digits, infinite ones are beyond the
-// range of a float64, a typed array of floats (RFC 8746) is an array, and a decimal fraction
+// range of a float64, a typed array (RFC 8746) is an array, and a decimal fraction
 // or a bigfloat is its number.
 type cborCodec struct {
 	json jsonCodec
@@ -77,10 +77,14 @@ func (c *cborCodec) appendAsJSON(dst []byte, v any) ([]byte, error) {
 	case []byte:
 		return gjson.AppendJSONString(dst, base64.RawURLEncoding.EncodeToString(v)), nil
 	case cbor.Tag:
-		if v.Number == tagDecimal || v.Number == tagBigfloat {
+		switch {
+		case v.Number == tagDecimal || v.Number == tagBigfloat:
 			return appendFraction(dst, v)
-		}
-		if numbers, ok := typedArray(v, c.json.signals != nil); ok {
+		case v.Number >= firstTypedArray && v.Number <= lastTypedArray:
+			numbers, err := typedArray(v)
+			if err != nil {
+				return nil, err
+			}
 			return appendArray(dst, numbers, func(dst []byte, f float64) ([]byte, error) { return appendNumber(dst, f), nil })
 		}
 		return c.appendAsJSON(dst, v.Content)
@@ -190,57 +194,57 @@ func wholeNumber(v any) (*big.Int, bool) {
 	return nil, false
 }
 
-// typedArray returns the numbers of a typed array of floats, or also of whole numbers
-// (RFC 8746, section 2.1).
-func typedArray(t cbor.Tag, whole bool) ([]float64, bool) {
-	data, ok := t.Content.([]byte)
-	if !ok {
-		return nil, false
-	}
+// Tags of typed arrays (RFC 8746, section 2.1).
+const (
+	firstTypedArray = 64
+	lastTypedArray  = 87
+)
+
+// typedArray returns the numbers of a typed array.
+func typedArray(t cbor.Tag) ([]float64, error) {
 	var (
 		size   int
 		number func([]byte) float64
 		order  binary.ByteOrder = binary.BigEndian
 	)
-	if t.Number >= 64 && t.Number <= 87 && t.Number&4 != 0 { // bit 2: little-endian
+	if t.Number&4 != 0 { // bit 2
 		order = binary.LittleEndian
 	}
 	switch t.Number {
+	case 64, 68:
+		size, number = 1, func(b []byte) float64 { return float64(b[0]) }
+	case 65, 69:
+		size, number = 2, func(b []byte) float64 { return float64(order.Uint16(b)) }
+	case 66, 70:
+		size, number = 4, func(b []byte) float64 { return float64(order.Uint32(b)) }
+	case 67, 71:
+		size, number = 8, func(b []byte) float64 { return float64(order.Uint64(b)) }
+	case 72:
+		size, number = 1, func(b []byte) float64 { return float64(int8(b[0])) }
+	case 73, 77:
+		size, number = 2, func(b []byte) float64 { return float64(int16(order.Uint16(b))) }
+	case 74, 78:
+		size, number = 4, func(b []byte) float64 { return float64(int32(order.Uint32(b))) }
+	case 75, 79:
+		size, number = 8, func(b []byte) float64 { return float64(int64(order.Uint64(b))) }
 	case 80, 84:
 		size, number = 2, func(b []byte) float64 { return float64(float16.Frombits(order.Uint16(b)).Float32()) }
 	case 81, 85:
 		size, number = 4, func(b []byte) float64 { return float64(math.Float32frombits(order.Uint32(b))) }
 	case 82, 86:
 		size, number = 8, func(b []byte) float64 { return math.Float64frombits(order.Uint64(b)) }
+	default: // 83 and 87; 76 is reserved
+		return nil, fmt.Errorf("tag %d, a typed array of other numbers than floats of 16, 32 or 64 bits and whole numbers, is not read: send one of those", t.Number)
 	}
-	if whole && size == 0 {
-		switch t.Number {
-		case 64, 68:
-			size, number = 1, func(b []byte) float64 { return float64(b[0]) }
-		case 65, 69:
-			size, number = 2, func(b []byte) float64 { return float64(order.Uint16(b)) }
-		case 66, 70:
-			size, number = 4, func(b []byte) float64 { return float64(order.Uint32(b)) }
-		case 67, 71:
-			size, number = 8, func(b []byte) float64 { return float64(order.Uint64(b)) }
-		case 72:
-			size, number = 1, func(b []byte) float64 { return float64(int8(b[0])) }
-		case 73, 77:
-			size, number = 2, func(b []byte) float64 { return float64(int16(order.Uint16(b))) }
-		case 74, 78:
-			size, number = 4, func(b []byte) float64 { return float64(int32(order.Uint32(b))) }
-		case 75, 79:
-			size, number = 8, func(b []byte) float64 { return float64(int64(order.Uint64(b))) }
-		}
-	}
-	if size == 0 || len(data)%size != 0 {
-		return nil, false
+	data, ok := t.Content.([]byte)
+	if !ok || len(data)%size != 0 {
+		return nil, fmt.Errorf("tag %d, a typed array: want a byte string of numbers of %d bytes each", t.Number, size)
 	}
 	numbers := make([]float64, len(data)/size)
 	for i := range numbers {
 		numbers[i] = number(data[i*size:])
 	}
-	return numbers, true
+	return numbers, nil
 }
 
 // appendTimestamp appends a time as a JSON string, UTC, to the millisecond.

@@ -265,6 +265,10 @@ func TestDecodeCBOR(t *testing.T) {
 	}{
 		"float32 array":            {"\xd8\x55\x4c" + raw[float32](1, 2, 3), Reading{X: x}, ""},
 		"float64 array, big end":   {"\xd8\x52\x58\x18" + "\x3f\xf0\x00\x00\x00\x00\x00\x00\x40\x00\x00\x00\x00\x00\x00\x00\x40\x08\x00\x00\x00\x00\x00\x00", Reading{X: x}, ""},
+		"bytes":                    {"\xd8\x40\x43\x01\x02\x03", Reading{X: x}, ""},
+		"whole numbers":            {"\xd8\x4e\x4c\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00", Reading{X: x}, ""},
+		"floats of 128 bits":       {"\xa1\x68features\xd8\x53\x50" + strings.Repeat("\x00", 16), Reading{}, Malformed},
+		"an array in an array":     {"\xd8\x55\x83\x01\x02\x03", Reading{}, Malformed},
 		"half, single and integer": {"\x83\xf9\x3c\x00\xfa\x40\x00\x00\x00\x03", Reading{X: x}, ""},
 		"indefinite array":         {"\x9f\x01\x02\x03\xff", Reading{X: x}, ""},
 		"time with a tag":          {"\xa2\x62ts\xc1\x1a\x65\x53\xf1\x00\x68features\x83\x01\x02\x03", Reading{X: x, RawTime: `"2023-11-14T22:13:20Z"`}, ""},
