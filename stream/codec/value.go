@@ -129,7 +129,7 @@ func (t *ValueTopics) Index(name string) (int, *Refusal) {
 		}
 		i, ok := t.index[level]
 		if !ok {
-			return 0, Refuse(UnknownFeature, "%.40q in the topic is not a %s", level, t.word)
+			return 0, Refuse(UnknownFeature, "%.40q in the topic is not a %s: list it in %ss, or take topics without it", level, t.word, t.word)
 		}
 		return i, nil
 	}
