@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,7 +111,7 @@ func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 	if len(c.names) == 0 { // labels only: other members are ignored
 		switch {
 		case r.Label == "":
-			err = Refuse(BadLabel, "%s is missing", c.label)
+			err = c.noLabel(v)
 		case r.ID == "" && c.last:
 			r.ID = LastID
 		case r.ID == "":
@@ -142,6 +143,14 @@ func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 		return r, nil
 	}
 	return r, err
+}
+
+// noLabel refuses an object of a label that has none.
+func (c jsonCodec) noLabel(v gjson.Result) *Refusal {
+	if v.Get(c.label).Exists() { // null
+		return Refuse(BadLabel, "%s is missing", c.label)
+	}
+	return Refuse(BadLabel, "%s is missing: the object has %s", c.label, cmp.Or(keysOf(v), "no members"))
 }
 
 // indexed refuses an array in which a path finds nothing, because it begins with a key.
@@ -382,7 +391,11 @@ func CheckJSON(payload []byte) *Refusal {
 	}
 	err := json.Unmarshal(payload, new(json.RawMessage)) // for the error text
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		return Refuse(Malformed, "byte %d: %w", syntax.Offset, err)
+		remedy := ""
+		if !bytes.ContainsRune(payload, '"') && bytes.ContainsAny(payload, "{'") { // as Python's str, or a shell, leaves it
+			remedy = "; JSON has double quotes around keys and texts"
+		}
+		return Refuse(Malformed, "byte %d: %w%s", syntax.Offset, err, remedy)
 	}
 	return Refuse(Malformed, "not valid JSON")
 }

@@ -93,7 +93,7 @@ func (c labelCodec) selected(payload []byte) (r Reading, ok bool, err *Refusal) 
 		return r, false, err
 	}
 	if r.Label == "" {
-		return r, false, Refuse(BadLabel, "%s is missing", c.json.label)
+		return r, false, c.json.noLabel(v)
 	}
 	r.Selection = s
 	return r, true, nil
