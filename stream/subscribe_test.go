@@ -196,8 +196,13 @@ func TestClientIDClash(t *testing.T) {
 // A broker whose limit is below messages of the node gets the others, and all labels are
 // learnt, each once.
 func TestPacketLimit(t *testing.T) {
+	t.Run("qos 1", func(t *testing.T) { packetLimit(t, 1) })
+	t.Run("qos 0", func(t *testing.T) { packetLimit(t, 0) }) // where the broker acknowledges nothing
+}
+
+func packetLimit(t *testing.T, qos int) {
 	withMosquitto(t, "max_packet_size 300\n", func(t *testing.T, b *broker) {
-		d := startNode(t, b, newFakeJournal(), nil)
+		d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) { c.MQTT.QoS = qos })
 		eventually(t, "the message in the log", func() bool {
 			log := string(d.log.tail(1 << 20))
 			return strings.Contains(log, "upon a message, which is discarded") && strings.Contains(log, "topic=edge/n1/info") && strings.Contains(log, "max_packet_size")

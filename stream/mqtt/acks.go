@@ -15,9 +15,16 @@ type acks struct {
 	written   uint64
 	publishes map[uint16]uint64 // value of written when each PUBLISH left, by packet identifier
 	pubrecs   map[uint16]uint64 // value of written after each PUBREC, by packet identifier
-	pings     []uint64          // value of written when each unanswered ping left, oldest first
+	pings     []ping            // unanswered ones, oldest first
+	proven    uint16            // receipt that the next ping proves; 0: none
 	read      chan struct{}     // closed once the broker has read awaited acknowledgements; nil: no wait
 	awaited   uint64
+}
+
+// ping is a ping without an answer yet.
+type ping struct {
+	written uint64 // value of acks.written when it left
+	proves  uint16 // receipt of a publication of QoS 0 that left before it; 0: none
 }
 
 // position returns the number of written acknowledgements.
@@ -65,11 +72,19 @@ func (a *acks) pubrelRead(id uint16) {
 	}
 }
 
+// prove makes the answer to the next ping acknowledge a publication that has left.
+func (a *acks) prove(receipt uint16) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.proven = receipt
+}
+
 // pingWritten records a ping.
 func (a *acks) pingWritten() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pings = append(a.pings, a.written)
+	a.pings = append(a.pings, ping{a.written, a.proven})
+	a.proven = 0
 }
 
 // pubackRead records the answer to a PUBLISH packet.
@@ -79,15 +94,17 @@ func (a *acks) pubackRead(id uint16) {
 	a.confirm(a.publishes[id])
 }
 
-// pongRead records the answer to a ping.
-func (a *acks) pongRead() {
+// pongRead records the answer to a ping. It returns the receipt that the ping proves; 0: none.
+func (a *acks) pongRead() (proven uint16) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.pings) > 0 { // answers come in the order of the pings
-		n := a.pings[0]
-		a.pings = a.pings[:copy(a.pings, a.pings[1:])]
-		a.confirm(n)
+	if len(a.pings) == 0 {
+		return 0
 	}
+	p := a.pings[0] // answers come in the order of the pings
+	a.pings = a.pings[:copy(a.pings, a.pings[1:])]
+	a.confirm(p.written)
+	return p.proves
 }
 
 // confirm raises confirmed to n. The caller holds mu.

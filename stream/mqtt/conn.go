@@ -112,10 +112,16 @@ func (conn *Conn) acknowledged() {
 	}
 }
 
-// publish hands a publication to the network. It waits no longer than publishWait.
-func (conn *Conn) publish(m *Publication) delivery {
+// publish hands a publication to the network. It waits no longer than publishWait. One of QoS
+// 0 has no acknowledgement but, if it is to be proven, the answer to a ping after it.
+func (conn *Conn) publish(m *Publication, proven bool) delivery {
 	r := conn.receipts.next()
-	if err := conn.net.publish(m, r.id); err != nil || m.QoS == 0 {
+	err := conn.net.publish(m, r.id)
+	switch {
+	case err == nil && m.QoS == 0 && proven:
+		conn.net.acks.prove(r.id)
+		conn.net.ping()
+	case err != nil || m.QoS == 0:
 		conn.receipts.finish(r.id, err)
 	}
 	return r
@@ -209,7 +215,7 @@ func (conn *Conn) publishState(state string) delivery {
 	if conn.client.StateTopic == "" {
 		return nil
 	}
-	return conn.publish(&Publication{Topic: conn.client.StateTopic, Payload: []byte(state), Retained: true, QoS: byte(conn.client.Config.QoS)})
+	return conn.publish(&Publication{Topic: conn.client.StateTopic, Payload: []byte(state), Retained: true, QoS: byte(conn.client.Config.QoS)}, false)
 }
 
 // awaitAcks waits until the broker has read all acknowledgements. Messages whose

@@ -58,6 +58,12 @@ func TestAcks(t *testing.T) {
 	a.pongRead()
 	want(5)
 	a.pongRead() // to none
+	a.prove(7)
+	a.pingWritten()
+	a.pingWritten()
+	if first, second := a.pongRead(), a.pongRead(); first != 7 || second != 0 {
+		t.Errorf("the answers prove %d and %d, want 7 and none", first, second)
+	}
 }
 
 // A connection that is being closed takes no acknowledgement any more, and
@@ -319,7 +325,7 @@ func TestMessagesWithoutAllocations(t *testing.T) {
 		msg.Ack()
 		msg.Free()
 		answer, _ = out.Pop()
-		sent := conn.publish(answer)
+		sent := conn.publish(answer, false)
 		conn.receipts.pubackRead(firstReceipt)
 		<-sent.Done()
 		sent.Free()

@@ -11,7 +11,8 @@ const (
 )
 
 // culprit finds the publications upon which the broker ends the connection: MQTT 3.1.1
-// has no other answer to a packet that is too large, or to a topic that is forbidden.
+// has no other answer to a packet that is too large, or to a topic that is forbidden. After an end, those
+// of QoS 0 are proven as well, each by a ping.
 // The goroutine of Outbox.Serve owns it.
 type culprit struct {
 	single int    // number of publications that are sent one at a time
@@ -58,13 +59,11 @@ func (c *culprit) like(m *Publication) bool { return m.size() >= c.bytes || m.To
 
 // acknowledged notes an acknowledgement by the broker.
 func (c *culprit) acknowledged(m *Publication) {
-	if m.QoS > 0 {
-		c.passed = max(c.passed, m.size())
-		if c.tried > 0 && m.size() >= c.tried {
-			c.tried, c.holds = 0, 0
-		}
+	c.passed = max(c.passed, m.size())
+	if c.tried > 0 && m.size() >= c.tried {
+		c.tried, c.holds = 0, 0
 	}
-	if c.ends > 0 && m.QoS > 0 && c.like(m) {
+	if c.ends > 0 && c.like(m) {
 		c.ends = 0
 	}
 	if c.single--; c.single < 0 {

@@ -15,14 +15,18 @@ type limitedLink struct {
 	of *limitedBroker
 }
 
-func (l limitedLink) publish(m *Publication) delivery {
-	d := l.fakeLink.publish(m).(*fakeDelivery)
+func (l limitedLink) publish(m *Publication, proven bool) delivery {
+	d := l.fakeLink.publish(m, proven).(*fakeDelivery)
+	done := m.QoS == 0 && !proven
 	switch {
 	case l.broken():
 	case m.size() > l.of.limit, m.Topic == l.of.forbidden:
 		l.fail(nil)
 	default:
 		l.of.passed = append(l.of.passed, strings.TrimRight(string(m.Payload), "."))
+		done = true
+	}
+	if done {
 		d.done <- struct{}{}
 	}
 	return d
@@ -84,6 +88,26 @@ func TestPacketLimit(t *testing.T) {
 		equalTexts(t, "said", b.said, []string{"t 400 true"})
 		if got := o.counters.OutboxRefused.Load(); got != 3 || b.ends > 1+maxEnds {
 			t.Errorf("%d refused after %d ends, want 3 after at most %d", got, b.ends, 1+maxEnds)
+		}
+	})
+	bubble("of QoS 0, after the connection that the first one has ended", t, func(t *testing.T) {
+		b := &limitedBroker{limit: 300}
+		o := limitedOutbox(b)
+		push := func() {
+			for i, size := range []int{100, 400, 100, 500, 300, 400} {
+				m := sized("t", fmt.Sprint(i), size)
+				m.QoS = 0
+				o.Push(m)
+			}
+		}
+		push()
+		o.Serve(t.Context(), limitedLink{newFakeLink(false), b})
+		push()
+		b.serve(t, o)
+		equalTexts(t, "passed", b.passed, []string{"0", "0", "2", "4"})
+		equalTexts(t, "said", b.said, []string{"t 400 true"})
+		if got := o.counters.OutboxRefused.Load(); got != 3 || b.ends != maxEnds {
+			t.Errorf("%d refused after %d more ends, want 3 after %d", got, b.ends, maxEnds)
 		}
 	})
 	bubble("a retained one that is replaced before each connection", t, func(t *testing.T) {

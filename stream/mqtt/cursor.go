@@ -173,5 +173,5 @@ func (conn *Conn) PublishCursor(sequence uint64) {
 }
 
 func (conn *Conn) sendCursor(sequence uint64) delivery {
-	return conn.publish(&Publication{Topic: conn.client.CursorTopic, Payload: strconv.AppendUint(nil, sequence, 10), QoS: byte(conn.client.Config.QoS), Retained: true})
+	return conn.publish(&Publication{Topic: conn.client.CursorTopic, Payload: strconv.AppendUint(nil, sequence, 10), QoS: byte(conn.client.Config.QoS), Retained: true}, false)
 }

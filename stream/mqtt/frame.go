@@ -203,7 +203,9 @@ func (f *frameConn) next() error {
 			return err
 		}
 	case kind>>4 == packetPingresp:
-		f.acks.pongRead()
+		if id := f.acks.pongRead(); id > 0 && f.onPuback != nil {
+			f.onPuback(id)
+		}
 		if f.onMessage != nil { // paho has sent no ping
 			return f.protocol.checkPong(kind)
 		}

@@ -60,6 +60,7 @@ type Outbox struct {
 
 	mu     sync.Mutex
 	flying []flight // publications on their way, in the order of sending; only Serve changes it
+	blind  bool     // publications were sent over this connection of which nobody knows whether the broker took them
 }
 
 func NewOutbox(cfg OutboxConfig, c *Counters) *Outbox {
@@ -101,7 +102,7 @@ func (o *Outbox) Push(m *Publication) {
 
 // link is a connection as the outbox uses it.
 type link interface {
-	publish(*Publication) delivery
+	publish(m *Publication, proven bool) delivery // proven: also of QoS 0
 	fail(error)
 	broken() bool          // the broker or the network has ended it
 	explained(mended bool) // notes that a publication was the cause; mended: none as large follows
@@ -110,10 +111,11 @@ type link interface {
 
 // flight is a publication that was handed to the network.
 type flight struct {
-	m    *Publication
-	d    delivery
-	sent time.Time
-	done bool // the element of d was received
+	m      *Publication
+	d      delivery
+	sent   time.Time
+	proven bool // the element of d, unless it is an error, proves that the broker took m
+	done   bool // the element of d was received
 }
 
 // ended reports whether the publication is acknowledged, or sending it has failed.
@@ -158,7 +160,7 @@ func (o *Outbox) collect() (oldest *flight, n int) {
 		if !f.ended() || f.d.Error() != nil {
 			break
 		}
-		o.culprit.acknowledged(f.m)
+		o.acked(f)
 		f.d.Free()
 		f.m.Free()
 	}
@@ -169,9 +171,19 @@ func (o *Outbox) collect() (oldest *flight, n int) {
 	return &o.flying[0], len(o.flying)
 }
 
+// acked notes that a publication is on its way no more.
+func (o *Outbox) acked(f *flight) {
+	if f.proven {
+		o.culprit.acknowledged(f.m)
+	} else {
+		o.blind = true
+	}
+}
+
 // send hands a publication to the network. It reports whether the network took it.
 func (o *Outbox) send(conn link, m *Publication) (taken bool) {
-	f := flight{m: m, d: conn.publish(m), sent: time.Now()}
+	suspected := o.culprit.single > 0
+	f := flight{m: m, d: conn.publish(m, suspected), sent: time.Now(), proven: m.QoS > 0 || suspected}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	taken = !f.ended() || f.d.Error() == nil
@@ -182,7 +194,7 @@ func (o *Outbox) send(conn link, m *Publication) (taken bool) {
 // sendAgain hands the oldest publication to the network again.
 func (o *Outbox) sendAgain(conn link) {
 	f := &o.flying[0]
-	d := conn.publish(f.m)
+	d := conn.publish(f.m, f.proven)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	f.d.Free()
@@ -270,7 +282,7 @@ func (o *Outbox) requeue(conn link) {
 		case !f.ended():
 			unanswered = append(unanswered, *f)
 		case f.d.Error() == nil:
-			o.culprit.acknowledged(f.m)
+			o.acked(f)
 			continue
 		}
 		back = append(back, f.m)
@@ -280,6 +292,7 @@ func (o *Outbox) requeue(conn link) {
 	if conn.broken() && o.accuse(conn, unanswered) {
 		back = slices.DeleteFunc(back, func(m *Publication) bool { return m == unanswered[0].m })
 	}
+	o.blind = false
 	o.queue.pushFront(back)
 }
 
@@ -288,6 +301,9 @@ func (o *Outbox) requeue(conn link) {
 func (o *Outbox) accuse(conn link, unanswered []flight) bool {
 	if len(unanswered) == 0 {
 		o.culprit.endedOtherwise()
+		if o.blind { // any of them may have been the cause: the next connection proves each
+			o.culprit.single = o.window
+		}
 		return false
 	}
 	m := unanswered[0].m

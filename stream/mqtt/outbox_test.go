@@ -38,7 +38,7 @@ func (d *fakeDelivery) Free()                 {}
 
 func newFakeLink(auto bool) *fakeLink { return &fakeLink{auto: auto, lost: make(chan struct{})} }
 
-func (l *fakeLink) publish(of *Publication) delivery {
+func (l *fakeLink) publish(of *Publication, proven bool) delivery {
 	m := *of // whose payload may be another message's soon
 	m.Payload = slices.Clone(m.Payload)
 	l.mu.Lock()
