@@ -31,7 +31,7 @@ func TestFleetCommands(t *testing.T) {
 		{"ls --kept -c " + none, "give one fleet.concept", exit.Config},
 		{"ls --kept --wait 0s -c " + in, "want a time above 0", exit.Usage},
 		{"ls --kept --wait 200ms -c " + in, "the time to wait was over", exit.Broker},
-		{"ls --wait 200ms -c " + in, "node pi1 is not online", exit.Broker},
+		{"ls --wait 200ms -c " + in, "may this user read edge/pi1/state?", exit.Broker},
 		{"forget pi/7 --yes -c " + in, "no name of a node", exit.Usage},
 		{"forget pi7 --yes -c " + in, "the broker keeps nothing of pi7 on edge/fleet/mill/pi7", exit.Runtime},
 		{"forget pi7 -c " + in, "--yes answers yes", exit.Runtime},

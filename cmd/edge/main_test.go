@@ -255,6 +255,7 @@ control: {enabled: true}
 		"stream   plug: 2 signals from plug/+, as value\n",
 		"predicts on edge/pi4/rooms/prediction, as cbor\n",
 		"in fleet hall: reads edge/fleet/hall/+; publishes on edge/fleet/hall/pi4 after 100 labels or fewer, or 1h0m0s after they came, at most once in 1m0s; basis own, scale shared\n",
+		"model    attics: predicts climate on edge/pi4/attics/prediction, as json\n",
 		"follows fleet attic by edge/fleet/attic/+: it neither learns nor publishes there\n",
 		"home     each model is a device of Home Assistant, announced on homeassistant/device/…\n",
 		"control  any client that may publish on edge/pi4/request/# changes classes, switches learning off and resets models\n",

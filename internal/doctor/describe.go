@@ -12,6 +12,7 @@ import (
 
 	"edge/internal/config"
 	"edge/internal/terminal"
+	"edge/online"
 	"edge/stream/codec"
 	"edge/stream/fleet"
 )
@@ -39,14 +40,9 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 		if err != nil {
 			continue // cannot happen: the configuration is valid
 		}
-		wait := "by count alone"
-		if cfg.Batch.MaxWait > 0 {
-			wait = "or after " + cfg.Batch.MaxWait.String()
-		}
 		known := max(len(cfg.Classes.Names), 2)
 		most := max(known, cfg.Classes.Max)
-		fmt.Fprintf(w, "model    %s: learns %s in minibatches of %d, %s; predicts on %s/%s/prediction, as %s\n",
-			name, strings.Join(m.Streams, ", "), cfg.Batch.MaxSize, wait, own, name, m.Output)
+		fmt.Fprintf(w, "model    %s: %s on %s/%s/prediction, as %s\n", name, work(m.Streams, cfg.Batch, m.Fleet.Follows()), own, name, m.Output)
 		fmt.Fprintf(w, "         M = %d, %d horizons, forest %s: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons), cfg.Experts.Forest,
 			terminal.Bytes(cfg.EncodedSize(known)), known, terminal.Bytes(cfg.EncodedSize(most)), most)
 		describeFleet(w, c, &m.Fleet)
@@ -95,6 +91,18 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 	if window := c.Stream().LossWindow; window > 0 {
 		fmt.Fprintf(w, "loss     durability is relaxed: a crash or a power cut loses the labels and samples of the last %v\n", window)
 	}
+}
+
+// work describes what a model does with its streams, up to the topic of its predictions.
+func work(streams []string, batch online.Batch, follows bool) string {
+	of, wait := strings.Join(streams, ", "), "by count alone"
+	if follows {
+		return "predicts " + of
+	}
+	if batch.MaxWait > 0 {
+		wait = "or after " + batch.MaxWait.String()
+	}
+	return fmt.Sprintf("learns %s in minibatches of %d, %s; predicts", of, batch.MaxSize, wait)
 }
 
 // describeFleet writes which fleet a model is in.

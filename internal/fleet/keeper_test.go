@@ -372,7 +372,7 @@ func TestPrint(t *testing.T) {
 		t.Errorf("of a removed one it prints\n%s, %v", &out, err)
 	}
 	for averaged, want := range map[int]string{
-		1: "common basis: number 2, of pi1; the latest merge averaged no parameters, which takes members with 50 labels\n",
+		1: "common basis: number 2, of pi1; the latest merge averaged no parameters, which takes members with 50 labels that have published on this basis\n",
 		3: "the latest merge averaged the parameters of 3 members\n",
 	} {
 		out.Reset()

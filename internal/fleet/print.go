@@ -46,7 +46,7 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 	}
 	fmt.Fprintf(w, "  merges: %s; weight of the fleet in the answers %.0f %%\n", merged, 100*v.Weight)
 	if b := v.Basis; b != nil {
-		averaged := "no parameters, which takes members with 50 labels"
+		averaged := "no parameters, which takes members with 50 labels that have published on this basis"
 		if b.Averaged > 1 {
 			averaged = fmt.Sprintf("the parameters of %d members", b.Averaged)
 		}
