@@ -40,8 +40,8 @@ slow: ## run the long tests, and those at full length that are shorter in `make 
 race: ## run the quick tests with the race detector, the packages that last longest first, but for tests that last long in one goroutine
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -p 4 -skip '^($(LASTING))$$' $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./... | sort -r))
 
-torture: ## kill a daemon KILLS (1000) times under load from mosquitto, the daemons of a fleet, and for ten minutes the servers of its cluster
-	CI=true EDGE_TORTURE=$(KILLS) EDGE_CLUSTER=600 $(GO) test $(SLOW) ./test/torture -run '^(TestTorture|TestTortureOfFleet|TestFleetOnCluster)$$' -count 1 -timeout 150m -v
+torture: ## kill a daemon KILLS (1000) times under load from mosquitto, the daemons of a fleet, and for ten minutes the servers of its cluster, and stop its broker
+	CI=true EDGE_TORTURE=$(KILLS) EDGE_CLUSTER=600 EDGE_FLAPPING=600 $(GO) test $(SLOW) ./test/torture -run '^(TestTorture|TestTortureOfFleet|TestFleetOnCluster|TestFleetOnFlappingBroker)$$' -count 1 -timeout 150m -v
 
 faults: ## let each disk operation of a daemon fail, be its last, or be lost to a power cut; let it panic between any two steps
 	CI=true EDGE_OPERATIONS=1 EDGE_CUTS=20 $(GO) test $(SLOW) ./test/faults -run 'EachOperation|^TestPowerLoss$$|^TestFailpoints$$|^TestPanicInTheLearner$$' -count 1 -timeout 60m -v

@@ -36,7 +36,7 @@ func TestFleetOnCluster(t *testing.T) {
 	nodes := make([]*clustered, 4)
 	stop := make(chan struct{})
 	for i := range nodes {
-		nodes[i] = startClustered(t, cluster, i)
+		nodes[i] = startClustered(t, cluster.Addrs(), i)
 	}
 	for i, n := range nodes {
 		n.Await("connected to the broker")
@@ -58,7 +58,7 @@ func TestFleetOnCluster(t *testing.T) {
 	for _, n := range nodes {
 		n.end()
 	}
-	newest := awaitNewest(t, cluster, nodes)
+	newest := awaitNewest(t, nodes, func(i int) []string { return cluster.URLs(i + 1) })
 	lost, all, merges, unsent := 0, 0, 0, 0
 	for _, n := range nodes {
 		m, u := n.check(newest)
@@ -74,7 +74,7 @@ func TestFleetOnCluster(t *testing.T) {
 // minibatch is the size of the daemons' minibatches.
 const minibatch = 16
 
-// clustered is a daemon of a fleet on a cluster.
+// clustered is a daemon of a fleet on a cluster, or on a broker that comes and goes.
 type clustered struct {
 	*harness.Daemon
 	t                         *testing.T
@@ -85,14 +85,16 @@ type clustered struct {
 	published                 int // to be read after sent
 }
 
-func startClustered(t *testing.T, cluster *brokertest.Cluster, number int) *clustered {
+// startClustered starts a daemon that connects to the servers at some addresses, first to the one of
+// its number.
+func startClustered(t *testing.T, addrs []string, number int) *clustered {
 	t.Helper()
 	n := &clustered{
 		t: t, name: fmt.Sprint("node", number), store: filepath.Join(t.TempDir(), "edge.db"), page: brokertest.FreeAddress(t), sent: make(chan error, 1),
 	}
 	var servers []string
-	for i := range cluster.Size() {
-		n.taps = append(n.taps, harness.NewTap(t, cluster.Addrs()[(number+i)%cluster.Size()]))
+	for i := range addrs {
+		n.taps = append(n.taps, harness.NewTap(t, addrs[(number+i)%len(addrs)]))
 		n.taps[i].Record()
 		servers = append(servers, n.taps[i].URL())
 	}
@@ -191,8 +193,9 @@ func (n *clustered) view() (v member.View) {
 
 // awaitNewest waits until each daemon knows what each other has published last, and
 // returns these versions. A server that was killed may lack a retained message of the others
-// for good, until a newer one replaces it; the nodes therefore publish more while one lacks.
-func awaitNewest(t *testing.T, cluster *brokertest.Cluster, nodes []*clustered) map[string]fleet.Version {
+// for good, until a newer one replaces it; node i therefore publishes more rows to servers(i)
+// while one lacks.
+func awaitNewest(t *testing.T, nodes []*clustered, servers func(i int) []string) map[string]fleet.Version {
 	t.Helper()
 	const rounds = 12
 	var newest map[string]fleet.Version
@@ -207,7 +210,7 @@ func awaitNewest(t *testing.T, cluster *brokertest.Cluster, nodes []*clustered) 
 		for i, n := range nodes {
 			stop := make(chan struct{})
 			time.AfterFunc(2*time.Second, func() { close(stop) }) // 40 rows, two contributions
-			go func() { n.sent <- n.publish(cluster.URLs(i+1), stop) }()
+			go func() { n.sent <- n.publish(servers(i), stop) }()
 		}
 		for _, n := range nodes {
 			n.end()
@@ -277,7 +280,7 @@ func (n *clustered) check(newest map[string]fleet.Version) (merges, unsent int) 
 		switch times := learnt[i]; {
 		case i > 0 && !acknowledged && times == 0:
 			unsent++
-			n.t.Logf("%s: the cluster has confirmed message %d, and does not send it", n.name, i)
+			n.t.Logf("%s: message %d was confirmed, and is not sent", n.name, i)
 		case times > 1 || i > 0 && times == 0 || i == 0 && times > 0: // 0: no row
 			n.t.Errorf("%s: message %d was learnt %d times", n.name, i, times)
 		}
