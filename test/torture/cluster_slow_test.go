@@ -82,7 +82,8 @@ type clustered struct {
 	taps                      []*harness.Tap // one for each server
 	rows                      *dataset.Waveform
 	sent                      chan error
-	published                 int // to be read after sent
+	pause                     time.Duration // between two rows
+	published                 int           // to be read after sent
 }
 
 // startClustered starts a daemon that connects to the servers at some addresses, first to the one of
@@ -90,7 +91,7 @@ type clustered struct {
 func startClustered(t *testing.T, addrs []string, number int) *clustered {
 	t.Helper()
 	n := &clustered{
-		t: t, name: fmt.Sprint("node", number), store: filepath.Join(t.TempDir(), "edge.db"), page: brokertest.FreeAddress(t), sent: make(chan error, 1),
+		t: t, name: fmt.Sprint("node", number), store: filepath.Join(t.TempDir(), "edge.db"), page: brokertest.FreeAddress(t), sent: make(chan error, 1), pause: 50 * time.Millisecond,
 	}
 	var servers []string
 	for i := range addrs {
@@ -119,7 +120,7 @@ http: {listen: "%[5]s"}
 	return n
 }
 
-// publish publishes some 20 rows a second until stop is closed.
+// publish publishes a row after each pause until stop is closed.
 func (n *clustered) publish(servers []string, stop chan struct{}) error {
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = servers
@@ -138,7 +139,7 @@ func (n *clustered) publish(servers []string, stop chan struct{}) error {
 			return pub.Drain(n.t.Context())
 		case <-n.t.Context().Done():
 			return n.t.Context().Err()
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(n.pause):
 		}
 		n.rows.Next(&row)
 		if err := pub.Publish(n.t.Context(), "sensors/"+n.name, p.AppendSample(nil, fmt.Sprint(n.published+1), row.X, row.Label)); err != nil {

@@ -32,7 +32,11 @@ func TestFleetOnFlappingBroker(t *testing.T) {
 		if !brokertest.Eventually(n.taps[0].Subscribed) {
 			t.Fatalf("%s does not subscribe:\n%s", n.name, n.Log())
 		}
+		n.pause = 15 * time.Millisecond
 		go func() { n.sent <- n.publish([]string{b.URL()}, stop) }()
+	}
+	if !brokertest.Eventually(func() bool { return strings.Contains(nodes[0].Log(), `"fleet merged"`) }) {
+		t.Fatalf("%s merges nothing before the broker stops:\n%s", nodes[0].name, nodes[0].Log())
 	}
 	stops := 0
 	for began := time.Now(); time.Since(began) < length; stops++ {
