@@ -19,6 +19,7 @@ type acks struct {
 	proven    uint16            // receipt that the next ping proves; 0: none
 	read      chan struct{}     // closed once the broker has read awaited acknowledgements; nil: no wait
 	awaited   uint64
+	pong      chan struct{} // closed at the next answer to a ping; nil: nobody waits
 }
 
 // ping is a ping without an answer yet.
@@ -98,6 +99,10 @@ func (a *acks) pubackRead(id uint16) {
 func (a *acks) pongRead() (proven uint16) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.pong != nil {
+		close(a.pong)
+		a.pong = nil
+	}
 	if len(a.pings) == 0 {
 		return 0
 	}
@@ -105,6 +110,15 @@ func (a *acks) pongRead() (proven uint16) {
 	a.pings = a.pings[:copy(a.pings, a.pings[1:])]
 	a.confirm(p.written)
 	return p.proves
+}
+
+// nextPong returns a channel that is closed at the next answer to a ping. It is called once for
+// each connection.
+func (a *acks) nextPong() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pong = make(chan struct{})
+	return a.pong
 }
 
 // confirm raises confirmed to n. The caller holds mu.

@@ -49,7 +49,7 @@ type Client struct {
 	attempts int                      // number since the last connection; owned by Run
 	broken   ProtocolError            // the last protocol error of this broker; owned by Run
 	quiet    bool                     // the broker ended the last connection at once, by a protocol error; owned by Run
-	patient  bool                     // the broker did not acknowledge a publication: see Conn.awaitSilence; owned by Run
+	patient  bool                     // the broker did not acknowledge a publication: see Conn.awaitAnswers; owned by Run
 	further  further
 }
 
@@ -342,7 +342,7 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 	refused := c.subscribe(conn, c.wanted())
 	c.unsubscribe(conn, former)
 	if c.patient {
-		conn.awaitSilence(ctx)
+		conn.awaitAnswers(ctx)
 	}
 	conn.publishState("online")
 	c.subscribed(conn)

@@ -230,14 +230,29 @@ func (conn *Conn) awaitAcks(ctx context.Context) {
 // errUnanswered ends a connection over which a publication was not acknowledged in time.
 var errUnanswered = errors.New("mqtt: publish: no acknowledgement from the broker")
 
-// silence is the time without a byte from the broker after which it has sent the retained messages
-// of a subscription.
-const silence = time.Second
+const (
+	pingAgain = time.Second // after which a ping is repeated that may have lost its answer
+	maxPings  = 60          // that are repeated
+)
 
-// awaitSilence waits until the broker has sent its retained messages, stillArriving times silence at
-// most. Where more of them wait than its queue holds, it drops the answers to what comes
-// meanwhile as well: mosquitto does so above max_queued_messages packets.
-func (conn *Conn) awaitSilence(ctx context.Context) { conn.await(ctx, nil, silence) }
+// awaitAnswers waits until the broker answers a ping. Where more retained messages of the
+// subscriptions wait than its queue holds, it drops the answers to what comes meanwhile:
+// mosquitto does so above max_queued_messages packets.
+func (conn *Conn) awaitAnswers(ctx context.Context) {
+	answered := conn.net.acks.nextPong()
+	for range maxPings {
+		conn.net.ping()
+		select {
+		case <-answered:
+			return
+		case <-time.After(pingAgain):
+		case <-conn.lost:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // publishOffline publishes that the node is offline, unless another node follows,
 // and ends the connection. If the broker does not acknowledge the message in time,
