@@ -192,7 +192,7 @@ func TestClockWaitsForWhatTheBrokerKept(t *testing.T) {
 						next.reconnect(nil)
 						next.start()
 						r = next
-						time.Sleep(time.Second / 2) // before the broker sends
+						time.Sleep(time.Second / 2)  // before the broker sends
 						r.send("plant/state", "run") // the broker keeps it, too
 						r.send(accP7, kept...)
 					case i == 10:

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -171,10 +170,7 @@ func (r *ModelReport) describe(learner *online.Learner) error {
 		r.Horizons = append(r.Horizons, HorizonReport{length, weight})
 	}
 	r.Fleet = fleetReport(p)
-	for j, v := range p.Relevance() {
-		r.Relevance = append(r.Relevance, report.FeatureRelevance{Feature: cfg.Features[j], Relevance: v})
-	}
-	slices.SortStableFunc(r.Relevance, func(a, b report.FeatureRelevance) int { return cmp.Compare(b.Relevance, a.Relevance) })
+	r.Relevance = report.RankFeatures(cfg.Features, p.Relevance())
 	r.LabelNoise = p.Eps()
 	return nil
 }

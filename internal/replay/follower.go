@@ -195,7 +195,7 @@ func (f *follower) idle() (labels int, models [][2]string) {
 			models = append(models, model)
 		}
 	}
-	slices.SortFunc(models, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+	slices.SortStableFunc(models, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 	return f.labels, models
 }
 

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"edge/online/score"
@@ -45,6 +47,21 @@ type WindowScore struct {
 type FeatureRelevance struct {
 	Feature   string  `json:"feature"`
 	Relevance float64 `json:"relevance"` // 1/lengthscale², in standardised units
+}
+
+// RankFeatures returns the relevances of D features, the largest first; none before the model
+// is built.
+func RankFeatures(names []string, relevance []float64) []FeatureRelevance {
+	order := make([]int, len(relevance))
+	for j := range order {
+		order[j] = j
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(relevance[b], relevance[a]) })
+	ranked := make([]FeatureRelevance, 0, len(order))
+	for _, j := range order {
+		ranked = append(ranked, FeatureRelevance{Feature: names[j], Relevance: relevance[j]})
+	}
+	return ranked
 }
 
 // CoursePoints bounds the points of each model; at this number every second point

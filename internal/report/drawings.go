@@ -130,14 +130,14 @@ func confusionChart(r *Report) *chart {
 		label, predicted int
 		n                uint64
 	}
-	var pairs []pair
+	var pairs []*pair
 	for i, row := range r.Charts.Matrix {
 		for j, v := range row {
 			n += v
 			if i == j {
 				right += v
 			} else if v > 0 {
-				pairs = append(pairs, pair{i, j, v})
+				pairs = append(pairs, &pair{i, j, v})
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func confusionChart(r *Report) *chart {
 		return nil
 	}
 	names := classNames(r)
-	slices.SortStableFunc(pairs, func(a, b pair) int { return int(int64(b.n) - int64(a.n)) })
+	slices.SortStableFunc(pairs, func(a, b *pair) int { return int(int64(b.n) - int64(a.n)) })
 	c.Sentence = fmt.Sprintf("%s of %s predicted samples are on the diagonal, where label and prediction agree.", count(right), count(n))
 	if len(pairs) > 0 {
 		p := pairs[0]
@@ -197,11 +197,14 @@ const (
 
 // classChart draws precision and recall of the classes with the most labels.
 func classChart(r *Report) *chart {
-	all := slices.Clone(r.Charts.PerClass)
+	var all []*score.ClassScore
+	for i := range r.Charts.PerClass {
+		all = append(all, &r.Charts.PerClass[i])
+	}
 	if len(all) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(all, func(a, b score.ClassScore) int { return int(int64(b.N) - int64(a.N)) })
+	slices.SortStableFunc(all, func(a, b *score.ClassScore) int { return int(int64(b.N) - int64(a.N)) })
 	worst := all[0]
 	c := &chart{ID: "classes", Title: "Scores of each class", Note: "precision: fraction of its predictions that are right; recall: fraction of its samples that are found",
 		Key:   []key{{"first bar", "precision"}, {"second bar", "recall"}},

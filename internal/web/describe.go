@@ -72,7 +72,7 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 		V: 1, ModelSummary: summarise(served, s), Version: st.Learned,
 		scoresView: scoresView{judged(sc.N, 1-sc.Error), judged(sc.N, sc.Brier), judged(sc.N, sc.ECE), judged(sc.N, sc.MacroF1)},
 		Scores:     stream.DescribeScores(&sc.Figures), WindowScores: stream.DescribeScores(&sc.Window),
-		Reliability: append([]score.Bin{}, sc.Reliability...), Relevance: []report.FeatureRelevance{}, Features: len(served.Config.Features),
+		Reliability: append([]score.Bin{}, sc.Reliability...), Features: len(served.Config.Features),
 		Samples: []sampleView{}, Queries: queriesView{s.Asked, s.Answered, s.Unanswered, []queryView{}},
 		Present: m.devices(served.Name), Windows: describeWindows(m.deployment().Node.Windows(served.Name)),
 		Open:       classesView{served.Config.Classes.Open, served.Config.Classes.Max, served.Config.Classes.Confirm, online.MaxLabel},
@@ -84,10 +84,7 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 	if len(sc.Classes) <= report.MaxConfusion {
 		v.Confusion = sc.Matrix
 	}
-	for j, r := range served.Loop.Posterior().Relevance() {
-		v.Relevance = append(v.Relevance, report.FeatureRelevance{Feature: served.Config.Features[j], Relevance: r})
-	}
-	slices.SortStableFunc(v.Relevance, func(a, b report.FeatureRelevance) int { return cmp.Compare(b.Relevance, a.Relevance) })
+	v.Relevance = report.RankFeatures(served.Config.Features, served.Loop.Posterior().Relevance())
 	v.Relevance = v.Relevance[:min(len(v.Relevance), maxRelevances)]
 	samples, course := m.history(served.Name)
 	v.Course = append([]report.CoursePoint{}, course...)

@@ -84,10 +84,13 @@ func describeWindows(all []stream.Window) *windowsView {
 	if len(all) == 0 {
 		return nil
 	}
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b stream.Window) int { return b.Last.Compare(a.Last) })
+	var latest []*stream.Window
+	for i := range all {
+		latest = append(latest, &all[i])
+	}
+	slices.SortStableFunc(latest, func(a, b *stream.Window) int { return b.Last.Compare(a.Last) })
 	v := &windowsView{Others: max(len(all)-shownWindows, 0)}
-	for _, w := range all[:min(len(all), shownWindows)] {
+	for _, w := range latest[:min(len(latest), shownWindows)] {
 		v.Devices = append(v.Devices, windowView{w.Stream, w.Device, w.Length.String(), w.Rows, math.Round(1e3*w.Part) / 1e3, stream.Timestamp{Time: w.Last}})
 	}
 	return v
