@@ -33,6 +33,23 @@ type Loss struct {
 	Notes []string
 }
 
+// Describe says for people what was lost.
+func (r *Recovery) Describe() string {
+	if len(r.Models) == 0 {
+		return fmt.Sprintf("nothing in the file could be used: every model begins anew; it is kept as %s", r.Aside)
+	}
+	var lost []string
+	for _, name := range slices.Sorted(maps.Keys(r.Models)) {
+		l := r.Models[name]
+		state := ""
+		if l.State {
+			state = "the learnt state, "
+		}
+		lost = append(lost, fmt.Sprintf("%s%d samples and %d that waited for a label of model %s", state, l.Samples, l.Pending, name))
+	}
+	return fmt.Sprintf("lost: %s; the damaged file is kept as %s", strings.Join(lost, ", "), r.Aside)
+}
+
 // Recovery returns the repair that Open made, nil if the file was sound.
 func (s *Store) Recovery() *Recovery { return s.recovery }
 
@@ -53,6 +70,11 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 		return fmt.Errorf("repair: %w", err)
 	}
 	s.recovery = r
+	const backup = "if there is a backup: stop the daemon, and put it in the file's place by edge restore"
+	if len(models) == 0 {
+		s.opts.Log.Error("state file was damaged, and nothing in it can be used: every model begins anew", "path", s.path, "kept", r.Aside, "problems", len(problems), "first", problems[0], "way_out", backup)
+		return release(file)
+	}
 	s.opts.Log.Error("state file was damaged: copied its valid entries to a new file", "path", s.path, "kept", r.Aside, "problems", len(problems), "first", problems[0])
 	for _, name := range slices.Sorted(maps.Keys(r.Models)) {
 		if loss := r.Models[name]; len(loss.Notes) > 0 {

@@ -303,6 +303,9 @@ func (n *Node) compare(m *modelState, name string) {
 // Learnt notes that a model has a new Status, for the reports. It never waits.
 func (n *Node) Learnt() { wake(n.report.changed) }
 
+// Repaired publishes as an event that the state file was repaired at the start.
+func (n *Node) Repaired(detail string) { n.report.event("", "store_repaired", detail) }
+
 // CheckJournal requests an empty commit, so that a failure of the journal is reported
 // and repaired before a label needs it. It never waits.
 func (n *Node) CheckJournal() { wake(n.committer.probe) }

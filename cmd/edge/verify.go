@@ -40,7 +40,7 @@ over what is valid and keeps the damaged file beside it.`,
 				report.Print(terminal.Writer{To: cmd.OutOrStdout()})
 			}
 			if err == nil && !report.Sound {
-				err = exit.With(exit.Store, fmt.Errorf("verify: %s is damaged; edge run carries over what is valid and keeps the damaged file beside it", args[0]))
+				err = exit.With(exit.Store, fmt.Errorf("verify: %s is damaged; %s", args[0], report.Remedy()))
 			}
 			return err
 		}),

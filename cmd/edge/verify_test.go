@@ -60,6 +60,16 @@ func TestVerifyState(t *testing.T) {
 	}
 }
 
+// Of a file that a power cut has left empty, or all zeros, nothing can be used: only a backup helps.
+func TestVerifyNothing(t *testing.T) {
+	for name, content := range map[string]string{"empty": "", "zeros": strings.Repeat("\x00", 1<<20)} {
+		code, out, errOut := edge(t, "verify", harness.WriteFile(t, "edge.db", content))
+		if code != exit.Store || !strings.Contains(errOut, "nothing in it can be used: with the daemon stopped, edge restore puts a backup in its place") {
+			t.Errorf("%s: verify exits with %d: %s%s", name, code, out, errOut)
+		}
+	}
+}
+
 // What `edge train` has taught is in no record of a journal: reset counts it, and verify
 // says that it is lost where the checkpoint is damaged.
 func TestTrainedStateIsCounted(t *testing.T) {
@@ -81,8 +91,8 @@ func TestTrainedStateIsCounted(t *testing.T) {
 	}
 	file[at] ^= 1
 	damaged := harness.WriteFile(t, "damaged.db", string(file))
-	if code, out, _ := edge(t, "verify", damaged); code != exit.Store || !strings.Contains(out, "lost: the learnt state, 0 samples") {
-		t.Errorf("verify exits with %d:\n%s", code, out)
+	if code, out, errOut := edge(t, "verify", damaged); code != exit.Store || !strings.Contains(out, "lost: the learnt state, 0 samples") || !strings.Contains(errOut, "edge restore") {
+		t.Errorf("verify exits with %d:\n%s%s", code, out, errOut)
 	}
 	if code, out, _ := edge(t, "verify", damaged, "--json"); code != exit.Store || !gjson.Get(out, "models.0.state_lost").Bool() {
 		t.Errorf("verify exits with %d: %s", code, out)

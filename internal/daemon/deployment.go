@@ -53,6 +53,9 @@ func (d *Daemon) deploy(cfg *config.Config) (err error) {
 	if p.Node, err = d.newNode(p, nil); err != nil {
 		return err
 	}
+	if r := d.store.Recovery(); r != nil {
+		p.Node.Repaired(r.Describe())
+	}
 	d.setCurrent(p)
 	if cfg.HTTP.Listen != "" {
 		d.web = web.NewServer(cfg.HTTP, d.monitor, d.log)

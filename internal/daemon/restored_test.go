@@ -7,8 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
+	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/online"
 	"edge/persist"
@@ -64,6 +68,23 @@ func TestRestoredCountsCheckpointsAlone(t *testing.T) {
 	defer d.Close()
 	if !bytes.Contains(log.Bytes(), []byte(` model=m restored=0 records=20`)) {
 		t.Errorf("want 0 samples restored and 20 replayed:\n%s", log.String())
+	}
+}
+
+// A repair is in the log, and an event: who does not see the log learns of it as well.
+func TestRepairIsAnEvent(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	s := serve(t, b.URL(), func(c *config.Config) {
+		if err := os.WriteFile(c.Store.Path, nil, 0o600); err != nil { // as after a power cut
+			t.Fatal(err)
+		}
+	})
+	s.await("no event", "/api/v1/models", func(_ int, a string) bool {
+		e := gjson.Get(a, `events.#(event=="store_repaired")`)
+		return strings.Contains(e.Get("detail").Str, "every model begins anew; it is kept as") && strings.HasSuffix(e.Get("detail").Str, "edge.db.damaged-1")
+	})
+	if log := s.log.String(); !strings.Contains(log, "nothing in it can be used: every model begins anew") || !strings.Contains(log, "edge restore") {
+		t.Errorf("the log tells neither of the loss nor of the way out:\n%s", log)
 	}
 }
 

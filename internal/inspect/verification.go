@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"edge/internal/terminal"
@@ -57,6 +58,18 @@ func NewVerification(path string, v *persist.Outcome) *Verification {
 		})
 	}
 	return r
+}
+
+// Remedy says what to do about a damaged file.
+func (r *Verification) Remedy() string {
+	const restore = "with the daemon stopped, edge restore puts a backup in its place"
+	switch {
+	case len(r.Models) == 0:
+		return "nothing in it can be used: " + restore + ", or edge run begins anew and keeps the damaged file beside it"
+	case slices.ContainsFunc(r.Models, func(m VerifiedModel) bool { return m.StateLost || m.SamplesLost > 0 }):
+		return "edge run carries over what is valid and keeps the damaged file beside it; if that is less than what a backup has: " + restore
+	}
+	return "edge run carries over what is valid and keeps the damaged file beside it"
 }
 
 // Print writes the verification as text.

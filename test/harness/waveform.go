@@ -144,7 +144,7 @@ func Verify(t *testing.T, path string) (code int, v inspect.Verification) {
 	if err := json.Unmarshal([]byte(out), &v); err != nil {
 		t.Fatalf("verify prints %q, %q: %v", out, errOut, err)
 	}
-	if (code == exit.OK) != v.Sound || code != exit.OK && (code != exit.Store || !strings.Contains(errOut, "edge run carries over")) {
+	if (code == exit.OK) != v.Sound || code != exit.OK && (code != exit.Store || !strings.Contains(errOut, v.Remedy())) {
 		t.Errorf("verify exits with %d and prints %q, %s", code, errOut, out)
 	}
 	return code, v
