@@ -103,7 +103,10 @@ func (lp *Loop) save() error {
 	const growth = 1 << 12 // since the last one: a state hardly grows once the warm-up is over
 	lp.releaseStep()
 	state, _ := lp.learner.AppendBinary(make([]byte, 0, lp.checkpoints.size+growth))
-	if err := lp.opts.Checkpointer.Checkpoint(lp.opts.Model, lp.seq, state); err != nil {
+	lp.beat.Store(resting) // a loop that waits for a slow disk is not stuck: a restart would wait as well
+	err := lp.opts.Checkpointer.Checkpoint(lp.opts.Model, lp.seq, state)
+	lp.heartbeat()
+	if err != nil {
 		lp.opts.Log.Error("checkpoint failed; the journal keeps its records", "model", lp.opts.Model, "seq", lp.seq, "error", err)
 		lp.notify(NoticeCheckpointFailed, err.Error(), lp.seq)
 		return err

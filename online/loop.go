@@ -159,7 +159,8 @@ func (lp *Loop) publishUncertainty() {
 func (lp *Loop) Status() *Status { return lp.status.Load() }
 
 // Silence returns the time since the loop's latest heartbeat, by the monotonic
-// clock. While Run runs it is 0, or the time of the present minibatch or checkpoint.
+// clock. While Run runs it is 0, or the time of the present minibatch; the time in which the
+// disk takes a checkpoint does not count.
 // Any goroutine may call it; it never waits.
 func (lp *Loop) Silence() time.Duration {
 	beat := lp.beat.Load()

@@ -395,6 +395,39 @@ func TestLoopSilence(t *testing.T) {
 	})
 }
 
+// slowShelf is a shelf that takes its time.
+type slowShelf struct {
+	shelf
+	takes time.Duration
+}
+
+func (s *slowShelf) Checkpoint(model string, seq uint64, state []byte) error {
+	time.Sleep(s.takes)
+	return s.shelf.Checkpoint(model, seq, state)
+}
+
+// A loop that waits for the disk is not stuck: the watchdog would end a daemon that answers.
+func TestSlowCheckpointIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &slowShelf{takes: time.Hour}
+		lp := NewLoop(newTestLearner(t, testConfig(3, "a", "b", "c")), LoopOptions{Model: "m", Checkpointer: disk, Samples: 10})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- lp.Run(ctx) }()
+		if err := lp.Learn(ctx, records(rand.New(rand.NewPCG(1, 1)), 1, 100)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if s := lp.Silence(); s > time.Second {
+			t.Errorf("a minute into a checkpoint it is silent for %v", s)
+		}
+		stop()
+		if err := <-done; err != nil || disk.saves == 0 {
+			t.Errorf("%d checkpoints, %v", disk.saves, err)
+		}
+	})
+}
+
 // While the loop builds the model, however long that takes, predictions are answered
 // from the snapshot before, records are taken until the queue is full, and the
 // heartbeat goes on between the pieces of the build.

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	AliveWithin = 20 * time.Second // silence of a learning loop; a step or a checkpoint is much shorter
+	AliveWithin = 20 * time.Second // silence of a learning loop; a step is much shorter
 	storeWithin = 10 * time.Second // time of a read of the store
 )
 
