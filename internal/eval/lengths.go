@@ -24,7 +24,8 @@ import (
 // LengthScore is the result of learning windows of one length.
 type LengthScore struct {
 	Length, Hop signal.Span
-	Windows     int
+	Windows     int            // that were learnt
+	Covered     float64        // rows, or seconds, that all windows take, each counted once
 	Report      *report.Report // nil: no window
 }
 
@@ -74,6 +75,7 @@ func (w *Windows) Scores(ctx context.Context, path string, lengths []string, mos
 				return nil, err
 			}
 			raw.Every = (columns.Rows + most - 1) / most
+			score.Covered = float64(columns.Rows) * (float64(window.Hop.Rows) + window.Hop.Time.Seconds())
 		}
 		score.Report, err = e.file(ctx, path, active.Config{}, io.Discard)
 		switch {

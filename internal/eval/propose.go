@@ -16,7 +16,7 @@ import (
 
 const (
 	proposeRows    = 100_000 // of a file on which lengths are tried
-	proposeWindows = 500     // of each length, at most
+	proposeWindows = 2000    // of each length, at most: with fewer, long windows win that a model sees most of
 	fewWindows     = 50      // below which a length has no score
 )
 
@@ -66,10 +66,13 @@ func Propose(ctx context.Context, path string, data dataset.Options) (*config.Si
 	if err != nil {
 		return nil, err
 	}
-	best := -1
+	best, covered := -1, 0.0
+	for _, score := range scores {
+		covered = max(covered, score.Covered)
+	}
 	var tried []string
 	for i, score := range scores {
-		if score.Windows < fewWindows {
+		if score.Windows < fewWindows || score.Covered < covered/2 { // of the longest recordings alone
 			continue
 		}
 		tried = append(tried, fmt.Sprintf("%s %.3f", spanText(score.Length), score.Report.Error))

@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,6 +84,33 @@ func TestProposeTakesTheFile(t *testing.T) {
 		if err != nil || summary.Tally.Refused > 0 {
 			t.Errorf("%s: %v, %v", c.name, summary.Tally, err)
 		}
+	}
+}
+
+// A length that most recordings are shorter than is not proposed, although the windows of the others,
+// of one label, have no error.
+func TestProposeKeepsShortRecordings(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("time,x,label\n")
+	rng, at := rand.New(rand.NewPCG(1, 1)), 1_795_717_000
+	for i := range 60 {
+		rows, label := 900, i%2
+		if i%15 == 0 {
+			rows, label = 12000, 0
+		}
+		for range rows {
+			fmt.Fprintf(&b, "%d,%.3f,%s\n", at, rng.NormFloat64()+0.3*float64(label), []string{"idle", "run"}[label])
+			at++
+		}
+		at += 10000
+	}
+	path := filepath.Join(t.TempDir(), "plug.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Propose(t.Context(), path, dataset.Options{})
+	if err != nil || s.Length.Rows > 512 || strings.Contains(s.Reason, "1024") {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 
