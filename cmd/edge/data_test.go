@@ -203,10 +203,35 @@ func TestTooManyLabels(t *testing.T) {
 		rows += fmt.Sprintf("%d,1,c%d\n", i, i)
 	}
 	file := harness.WriteFile(t, "many.csv", rows)
-	const want = "more than 250 different labels; is the label really the last column? --label NAME names another column\n"
+	const want = "more than 250 different labels, and a model can have no more classes; is the label really the last column? --label NAME names another column\n"
 	for _, command := range []string{"eval", "eval split", "eval ask", "train", "demo", "config sample --from"} {
 		if code, _, errOut := edge(t, append(strings.Fields(command), file)...); code != exit.Runtime || !strings.HasSuffix(errOut, want) {
 			t.Errorf("edge %s exits with %d: %s", command, code, errOut)
+		}
+	}
+}
+
+// A file that is sorted by its labels is judged in an order that no sensor has; eval says so.
+func TestRowsSortedByLabel(t *testing.T) {
+	file := func(change int) string {
+		rows := "a,b,label\n"
+		for i := range 60 {
+			rows += fmt.Sprintf("%d,%d,c%d\n", i*7%11, i/20, i/change%3)
+		}
+		return harness.WriteFile(t, "sorted.csv", rows)
+	}
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"eval", file(20)}, true},
+		{[]string{"eval", file(20), "--shuffle", "1"}, false},
+		{[]string{"eval", file(10)}, false},
+		{[]string{"eval", "split", file(20)}, false},
+	} {
+		code, _, errOut := edge(t, c.args...)
+		if code != exit.OK || strings.Contains(errOut, "--shuffle 1 judges") != c.want {
+			t.Errorf("edge %q exits with %d: %s", c.args, code, errOut)
 		}
 	}
 }

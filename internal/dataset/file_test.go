@@ -165,7 +165,7 @@ func TestDatasetGzip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Summary{Rows: 60, Classes: []string{"class0", "class1", "class2"}}
+	want := Summary{Rows: 60, Runs: 60, Classes: []string{"class0", "class1", "class2"}}
 	if diff := cmp.Diff(want, summary); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}

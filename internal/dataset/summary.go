@@ -16,6 +16,7 @@ import (
 type Summary struct {
 	Rows    int
 	Classes []string // sorted
+	Runs    int      // of rows with one label
 	Gaps    int      // rows that lack a feature or a label
 	Lacking int      // rows that lack a feature
 	Empty   int      // rows that lack every feature
@@ -74,6 +75,7 @@ func Summarize(path string, f Format) (Summary, error) {
 	defer d.Close()
 	seen, gaps, lacking, empty := map[string]bool{}, 0, 0, 0
 	var row Row
+	runs, last := 0, ""
 	for {
 		err := d.Next(&row)
 		if errors.Is(err, io.EOF) {
@@ -98,6 +100,10 @@ func Summarize(path string, f Format) (Summary, error) {
 		if seen[row.Label] = true; len(seen) > maxClasses {
 			return Summary{}, tooManyClasses(path, f.Label)
 		}
+		if row.Label != last {
+			last = row.Label
+			runs++
+		}
 	}
 	if d.number == 0 {
 		if d.raw != nil && d.read > 0 {
@@ -105,7 +111,7 @@ func Summarize(path string, f Format) (Summary, error) {
 		}
 		return Summary{}, fmt.Errorf("%s: a header and no rows", path)
 	}
-	s := Summary{Rows: d.number, Gaps: gaps, Lacking: lacking, Empty: empty, Raw: d.Raw(), Tally: d.Tally()}
+	s := Summary{Rows: d.number, Runs: runs, Gaps: gaps, Lacking: lacking, Empty: empty, Raw: d.Raw(), Tally: d.Tally()}
 	for class := range seen {
 		s.Classes = append(s.Classes, class)
 	}
@@ -119,5 +125,5 @@ func tooManyClasses(path, label string) error {
 	if label != "" {
 		column = "column " + strconv.Quote(label)
 	}
-	return fmt.Errorf("%s: more than %d different labels; is the label really the %s? --label NAME names another column", path, maxClasses, column)
+	return fmt.Errorf("%s: more than %d different labels, and a model can have no more classes; is the label really the %s? --label NAME names another column", path, maxClasses, column)
 }

@@ -178,6 +178,9 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 	if err := e.checkOverlap(columns.Raw, errOut, dataset.BaseName(path)); err != nil {
 		return nil, err
 	}
+	if n := len(columns.Classes); e.Selection.Shuffle == nil && columns.Runs == n && n > 1 && columns.Rows >= 2*n {
+		fmt.Fprintf(errOut, "%s: the rows are sorted by their labels, so that each class is new when it comes, and stays; --shuffle 1 judges them in random order\n", dataset.BaseName(path))
+	}
 	var reports []*report.Report
 	for i := range e.Seeds {
 		s := e.Selection
