@@ -238,3 +238,19 @@ func TestIdxRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Files of too few rows, or of one label, are told by name, with what learns from them.
+func TestTrainWantsRows(t *testing.T) {
+	one := harness.WriteFile(t, "one.csv", "a,b,label\n"+strings.Repeat("1,2,only\n3,4,only\n", 10))
+	few := harness.WriteFile(t, "few.csv", "a,b,label\n1,2,x\n3,4,y\n5,6,x\n")
+	for _, c := range []struct{ args, want string }{
+		{"train " + one, "one: only is the label of all rows"},
+		{"train " + few, "few: 3 rows to learn"},
+		{"eval split --passes 2 " + one, "one: only is the label of all rows"},
+		{"eval split --passes 2 --folds 3 " + few, "few: 2 rows to learn"},
+	} {
+		if code, _, errOut := edge(t, strings.Fields(c.args)...); code != exit.Runtime || !strings.Contains(errOut, c.want) || !strings.Contains(errOut, "edge run") {
+			t.Errorf("edge %s exits with %d: %s", c.args, code, errOut)
+		}
+	}
+}

@@ -160,6 +160,9 @@ func (e *Evaluation) split(ctx context.Context, table *dataset.Table, cfg online
 // learn learns samples in one pass online, in their order, or in many offline.
 func (e *Evaluation) learn(ctx context.Context, table *dataset.Table, cfg online.Config, learn *dataset.Part) (*online.Learner, error) {
 	if e.Splits.Offline {
+		if err := checkEnough(table.Classes, learn); err != nil {
+			return nil, err
+		}
 		t, err := train.New(cfg, e.Splits.How, table.Classes, learn)
 		if err != nil {
 			return nil, exit.With(exit.Config, err)

@@ -21,6 +21,7 @@ import (
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online"
+	"edge/online/active"
 	"edge/online/score"
 	"edge/online/train"
 	"edge/persist"
@@ -216,7 +217,22 @@ func (t *Training) split(table *dataset.Table, cfg online.Config, errOut io.Writ
 // unfinished returns the path of the file that holds an interrupted training.
 func (t *Training) unfinished() string { return t.Output + ".training" }
 
+// checkEnough returns an error for rows of which offline training makes no model.
+func checkEnough(classes []string, rows *dataset.Part) error {
+	n, name := rows.Len(), rows.Table.Name
+	switch {
+	case len(classes) == 1:
+		return fmt.Errorf("%s: %s is the label of all rows: training in many passes wants two classes or more; edge run and edge eval learn classes as they come", name, classes[0])
+	case n < active.FirstLabels:
+		return fmt.Errorf("%s: %d rows to learn: training in many passes wants %d or more; edge run and edge eval learn from the first one on", name, n, active.FirstLabels)
+	}
+	return nil
+}
+
 func (t *Training) open(cfg online.Config, classes []string, rows *dataset.Part) (*train.Trainer, error) {
+	if err := checkEnough(classes, rows); err != nil {
+		return nil, err
+	}
 	if !t.Resume {
 		return train.New(cfg, t.How, classes, rows)
 	}
