@@ -97,11 +97,15 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	if err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}
-	bar := terminal.NewProgress(errOut, len(all), table.Name)
+	learnt := 0
+	for i := range all {
+		learnt += len(all[i].learn)
+	}
+	bar := terminal.NewProgress(errOut, learnt, table.Name)
 	defer bar.Close()
 	var reports []*report.Report
 	for _, s := range all {
-		r, err := e.split(ctx, table, cfg, s)
+		r, err := e.split(ctx, table, cfg, s, bar.Add)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +114,6 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 			r.Judges = uint64(len(s.judge))
 		}
 		reports = append(reports, r)
-		bar.Add(1)
 	}
 	r := report.Mean(reports)
 	r.PeakRSS = process.PeakRSS()
@@ -128,14 +131,14 @@ func (e *Evaluation) tableConfig() (cfg online.Config, features []string) {
 	return cfg, features
 }
 
-// split learns one split and judges it by its true labels.
-func (e *Evaluation) split(ctx context.Context, table *dataset.Table, cfg online.Config, s split) (*report.Report, error) {
+// split learns one split and judges it by its true labels. progress counts the learnt rows.
+func (e *Evaluation) split(ctx context.Context, table *dataset.Table, cfg online.Config, s split, progress func(int)) (*report.Report, error) {
 	learn, judge := table.Samples(s.learn), table.Samples(s.judge)
 	if e.Splits.Flips > 0 {
 		learn.Flip(e.Splits.Flips, s.seed)
 	}
 	start := time.Now()
-	learner, err := e.learn(ctx, table, cfg, learn)
+	learner, err := e.learn(ctx, table, cfg, learn, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +161,9 @@ func (e *Evaluation) split(ctx context.Context, table *dataset.Table, cfg online
 }
 
 // learn learns samples in one pass online, in their order, or in many offline.
-func (e *Evaluation) learn(ctx context.Context, table *dataset.Table, cfg online.Config, learn *dataset.Part) (*online.Learner, error) {
+func (e *Evaluation) learn(ctx context.Context, table *dataset.Table, cfg online.Config, learn *dataset.Part, progress func(int)) (*online.Learner, error) {
 	if e.Splits.Offline {
+		defer progress(learn.Len())
 		if err := checkEnough(table.Classes, learn); err != nil {
 			return nil, err
 		}
@@ -181,7 +185,7 @@ func (e *Evaluation) learn(ctx context.Context, table *dataset.Table, cfg online
 	if err != nil {
 		return nil, err
 	}
-	if _, err := Run(ctx, &partRows{part: learn}, p, nil); err != nil {
+	if _, err := Run(ctx, &partRows{part: learn}, p, progress); err != nil {
 		return nil, err
 	}
 	p.learner.Add(&online.Event{Kind: online.Boundary})

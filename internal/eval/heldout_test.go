@@ -20,10 +20,13 @@ func TestJudgeByTruth(t *testing.T) {
 	cfg := online.DefaultConfig()
 	cfg.Features, cfg.Inducing, cfg.LabelNoise = table.Features, 10, online.LabelNoise{Start: 0.15, Max: 0.2}
 	e := Evaluation{}
-	part := table.Samples(table.All())
-	learner, err := e.learn(t.Context(), table, cfg, part)
+	part, counted := table.Samples(table.All()), 0
+	learner, err := e.learn(t.Context(), table, cfg, part, func(n int) { counted += n })
 	if err != nil {
 		t.Fatal(err)
+	}
+	if counted != 200 {
+		t.Errorf("progress of %d rows of 200", counted)
 	}
 	p := learner.Posterior()
 	want, eps := 0.0, p.Eps()
