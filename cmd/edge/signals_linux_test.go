@@ -18,6 +18,7 @@ func TestOneSignalEndsCommandsThatRead(t *testing.T) {
 		{"check", "-c"},
 		{"inspect", state, "-c"},
 		{"predict", "--state", state},
+		{"windows", "--signals", "a,b"},
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			pipe := filepath.Join(t.TempDir(), "pipe")

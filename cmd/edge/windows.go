@@ -35,6 +35,9 @@ replace what it has.`,
   edge windows wrist.csv.gz -c edge.yaml --lengths 1s,2s,4s,8s`,
 		Args: cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) (err error) {
+			if output == "" { // otherwise an unfinished file is removed
+				cli.EndAtSignals()
+			}
 			if err := w.Prepare(); err != nil {
 				return err
 			}
