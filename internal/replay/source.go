@@ -216,7 +216,7 @@ func play(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, name st
 	reports := p.Scores.reports(name)
 	for _, r := range reports {
 		if of := r.Published; of.Unanswered > 0 && !src.Loop {
-			fmt.Fprintf(errOut, "replay: model %s of node %s has not answered %d of %d rows: was the daemon interrupted, or had the broker no room (max_queued_messages)? --rate goes slower\n",
+			fmt.Fprintf(errOut, "replay: model %s of node %s has not answered %d of %d rows: did it refuse them, as those without any feature (its log says so), was it interrupted, or had the broker no room (max_queued_messages)? --rate goes slower\n",
 				of.Model, of.Node, of.Unanswered, of.Rows)
 		}
 	}
