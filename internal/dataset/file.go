@@ -226,6 +226,9 @@ func (d *File) Next(row *Row) error {
 			if reason != "" {
 				if !d.wanted {
 					reason += fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i)) + d.perhapsLabel(i, cell)
+					if _, err := strconv.ParseFloat(cell, 64); err != nil && !strings.ContainsFunc(cell, unicode.IsDigit) && strings.ContainsFunc(cell, unicode.IsLetter) {
+						reason += "; words that count are read by signals of a configuration (values: one_hot, map)"
+					}
 				}
 				return d.at(i, fmt.Sprintf("column %s: %s", d.column(i), reason))
 			}
@@ -308,7 +311,7 @@ func (d *File) value(cell string) (v float64, reason string) {
 	case err != nil && comma && point:
 		return 0, shorten(cell) + " is not a number: write it without a separator of thousands"
 	case math.IsNaN(v) || math.IsInf(v, 0) || errors.Is(err, strconv.ErrRange):
-		return 0, shorten(cell) + " is not a finite number"
+		return 0, shorten(cell) + " is not a finite number: an empty cell stands for a missing value"
 	case err != nil:
 		return 0, shorten(cell) + " is not a number"
 	case point && d.decimal == ',':
@@ -343,7 +346,7 @@ func (d *File) column(i int) string {
 
 // flagWord returns the name or number of a column as a flag accepts it.
 func (d *File) flagWord(i int) string {
-	if d.names == nil || d.names[i] == "" || strings.ContainsAny(d.names[i], " ,\"'$`\\") || len(d.names[i]) > 40 {
+	if d.names == nil || d.names[i] == "" || slices.Contains(d.names[:i], d.names[i]) || slices.Contains(d.names[i+1:], d.names[i]) || strings.ContainsAny(d.names[i], " ,\"'$`\\") || len(d.names[i]) > 40 {
 		return strconv.Itoa(i + 1)
 	}
 	return d.names[i]

@@ -143,6 +143,24 @@ func TestTextMayBeTheLabel(t *testing.T) {
 	}
 }
 
+// A column of words may count, and one of two with the same name is named by its number.
+func TestHintsAtColumnsOfWords(t *testing.T) {
+	for _, c := range []struct {
+		text, want string
+		words      bool
+	}{
+		{"color,a,label\nred,1,x\n", "--ignore color leaves the column out", true},
+		{"a,label,b,label\n1,x,2,u\n", `--ignore 2 leaves the column out, or, if it is the label, not "label": --label 2`, true},
+		{"a,day,label\n1,2026-11-27,x\n", "--ignore day leaves the column out", false},
+		{"a,b,label\n1,2,x\n3,infinity,y\n", `"infinity" is not a finite number: an empty cell stands for a missing value; --ignore b leaves the column out`, false},
+	} {
+		_, _, err := rowsOf(t, c.text, "")
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "are read by signals of a configuration") != c.words {
+			t.Errorf("%q: error %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
 // gzipped returns text as gzip.
 func gzipped(t testing.TB, text string) []byte {
 	t.Helper()
