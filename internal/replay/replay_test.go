@@ -201,16 +201,17 @@ func TestColumnsOfAReplay(t *testing.T) {
 		columns             []string
 		want, fail          string
 	}{
-		"the same order":    {"rms,kurtosis,peak_hz,state\n1,2,3,a\n", minimal, vibration, nil, "[1 2 3]", ""},
-		"another order":     {"peak_hz,note,kurtosis,rms,state\n3,x,2,1,a\n", minimal, vibration, nil, "[1 2 3]", ""},
-		"another name":      {"kurtosis,rms,peak,state\n2,1,3,a\n", minimal, vibration, nil, "", "features that are no columns of the file: peak_hz; the columns are kurtosis, rms, peak"},
-		"fewer columns":     {"rms,kurtosis,state\n1,2,a\n", minimal, vibration, nil, "", "features that are no columns of the file: peak_hz"},
-		"given columns":     {"kurtosis,rms,peak,state\n2,1,3,a\n", minimal, vibration, []string{"rms", "kurtosis", "peak"}, "[1 2 3]", ""},
-		"no header":         {"1,2,3,a\n1,2,3,b\n", minimal, vibration, nil, "[1 2 3]", ""},
-		"no header, fewer":  {"1,2,a\n1,2,b\n", minimal, vibration, nil, "", "there are 2 where the model has 3 features"},
-		"the second stream": {"kurtosis,rms,peak_hz,state\n2,1,3,a\n", two, vibration, nil, "[1 2 3]", ""},
-		"another topic":     {"kurtosis,rms,peak,state\n2,1,3,a\n", minimal, "lab/x", nil, "[2 1 3]", ""},
-		"no configuration":  {"kurtosis,rms,peak,state\n2,1,3,a\n", "", vibration, nil, "[2 1 3]", ""},
+		"the same order":     {"rms,kurtosis,peak_hz,state\n1,2,3,a\n", minimal, vibration, nil, "[1 2 3]", ""},
+		"another order":      {"peak_hz,note,kurtosis,rms,state\n3,x,2,1,a\n", minimal, vibration, nil, "[1 2 3]", ""},
+		"another name":       {"kurtosis,rms,peak,state\n2,1,3,a\n", minimal, vibration, nil, "", "features that are no columns of the file: peak_hz; the columns are kurtosis, rms, peak"},
+		"fewer columns":      {"rms,kurtosis,state\n1,2,a\n", minimal, vibration, nil, "", "features that are no columns of the file: peak_hz"},
+		"given columns":      {"kurtosis,rms,peak,state\n2,1,3,a\n", minimal, vibration, []string{"rms", "kurtosis", "peak"}, "[1 2 3]", ""},
+		"no header":          {"1,2,3,a\n1,2,3,b\n", minimal, vibration, nil, "[1 2 3]", ""},
+		"no header, fewer":   {"1,2,a\n1,2,b\n", minimal, vibration, nil, "", "there are 2 where the model has 3 features"},
+		"the second stream":  {"kurtosis,rms,peak_hz,state\n2,1,3,a\n", two, vibration, nil, "[1 2 3]", ""},
+		"samples of signals": {"x.mean,x.max,state\n1,2,a\n", strings.Replace(minimal, "features: [rms, kurtosis, peak_hz]", "signals: [x], window: {length: 4}", 1), vibration, nil, "", "stream vibration, which takes factory/p7/vibration, makes its samples of rows of signals: want a file that has a column for each"},
+		"another topic":      {"kurtosis,rms,peak,state\n2,1,3,a\n", minimal, "lab/x", nil, "[2 1 3]", ""},
+		"no configuration":   {"kurtosis,rms,peak,state\n2,1,3,a\n", "", vibration, nil, "[2 1 3]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var cfg *config.Config

@@ -87,7 +87,7 @@ func formatOn(src *Source, c *config.Config, topic string) (format dataset.Forma
 			continue
 		}
 		if s.StageConfig().Set() {
-			err = cmp.Or(err, exit.With(exit.Usage, fmt.Errorf("stream %s, which takes %s, makes its samples of signals, and %s is no file of them: --stream %s says why", key, topic, src.Path, key)))
+			err = cmp.Or(err, exit.With(exit.Usage, fmt.Errorf("stream %s, which takes %s, makes its samples of rows of signals: want a file that has a column for each; the samples of %s cannot be sent to it", key, topic, src.Path)))
 			continue
 		}
 		wanted := src.Data.Of(s.FeatureNames())
