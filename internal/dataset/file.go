@@ -167,8 +167,12 @@ func (d *File) header() (width int, err error) {
 		names = names[:len(names)-1]
 	}
 	d.names = names
-	if slices.Contains(names, "_field") && slices.Contains(names, "_value") {
+	has := func(name string) bool { return slices.Contains(names, name) }
+	switch {
+	case has("_field") && has("_value"):
 		return 0, fmt.Errorf("%s: of InfluxDB, with one value a line: end the query with |> group() |> pivot(rowKey: [\"_time\"], columnKey: [\"_field\"], valueColumn: \"_value\"), and with the column of a device in rowKey, for lines with all fields", d.path)
+	case has("entity_id") && has("state") && has("last_changed"):
+		return 0, fmt.Errorf("%s: of Home Assistant, with one value a line: want a column for each entity, with its state in the lines of its changes and empty cells in the others, beside last_changed", d.path)
 	}
 	return len(names), nil
 }

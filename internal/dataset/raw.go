@@ -23,7 +23,7 @@ type Raw struct {
 
 // Columns that a raw file has without a configuration.
 var (
-	timeColumns  = []string{"t", "ts", "time", "timestamp", "Time", "Timestamp", "datetime", "_time"}
+	timeColumns  = []string{"t", "ts", "time", "timestamp", "Time", "Timestamp", "datetime", "_time", "last_changed"}
 	deviceColumn = "device"
 )
 

@@ -105,6 +105,14 @@ func TestRawFiles(t *testing.T) {
 			text: "t,x,y,label\n10,1,,a\n14,,5,\n31,2,,b\n",
 			want: []string{"@10000 [1 NaN] a", "@20000 [1 5] a", "@30000 [1 5] a"},
 		},
+		"columns of entities": {
+			raw: rawOf([]string{"sensor.power", "sensor.lux"}, func(s *codec.Stream) {
+				s.Stage.Hold.On, s.OnMissing = []string{codec.HoldAny}, codec.OnMissingMarginalise
+			}),
+			format: Format{Unlabeled: true},
+			text:   "last_changed,sensor.power,sensor.lux\n1970-01-01T00:00:01.500Z,412.5,\n1970-01-01T00:00:02Z,,unavailable\n1970-01-01T00:00:03Z,,7\n",
+			want:   []string{"#1500 [412.5 NaN] ", "#2000 [412.5 NaN] ", "#3000 [412.5 7] "},
+		},
 		"several inputs": {
 			raw: rawOf(nil, func(s *codec.Stream) {
 				door, lux := codec.DefaultInput(), codec.DefaultInput()
