@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"flag"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -343,5 +344,27 @@ func TestLoadOfALargeFile(t *testing.T) {
 	}
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "readings.csv has more than 16 MiB") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// A file that is none of ours has an error for each key: the first are told.
+func TestLoadOfAnotherFile(t *testing.T) {
+	for keys, want := range map[int]int{50: 50, 51: 51, 3000: 51} {
+		var text strings.Builder
+		for i := range keys {
+			fmt.Fprintf(&text, "container%d: 1\n", i)
+		}
+		path := filepath.Join(t.TempDir(), "compose.yaml")
+		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(path)
+		if err == nil {
+			t.Fatal("no error")
+		}
+		lines := strings.Split(err.Error(), "\n")
+		if last := lines[len(lines)-1]; len(lines) != want || strings.Contains(last, "more errors") != (keys > 50) {
+			t.Errorf("%d keys: %d lines, the last %.60q", keys, len(lines), last)
+		}
 	}
 }

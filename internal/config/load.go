@@ -23,7 +23,19 @@ func Load(path string) (*Config, error) {
 		return nil, exit.With(exit.Config, fmt.Errorf("configuration: %w%s", err, hint))
 	}
 	c, err := Parse(path, data, os.Environ())
-	return c, exit.With(exit.Config, err)
+	return c, exit.With(exit.Config, firstErrors(err))
+}
+
+// mostErrors bounds the errors that Load reports: a file that is none of ours has one for each key.
+const mostErrors = 50
+
+// firstErrors returns err with the first of the errors that were joined into it.
+func firstErrors(err error) error {
+	all := flatten(err)
+	if len(all) <= mostErrors {
+		return err
+	}
+	return errors.Join(append(all[:mostErrors], fmt.Errorf("and %d more errors", len(all)-mostErrors))...)
 }
 
 // maxFile bounds the size of a configuration, in bytes.
