@@ -101,6 +101,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"a zip archive":      {"PK\x03\x04\x14\x00", "", "data.csv: a zip archive: unpack it, unzip -p FILE >FILE.csv; of a spreadsheet save a sheet as CSV"},
 		"Parquet":            {"PAR1\x15\x04\x15\x80\n", "", "data.csv: Parquet: save it as CSV with a header line"},
 		"HDF5":               {"\x89HDF\r\n\x1a\n\x00", "", "data.csv: HDF5: save it as CSV"},
+		"state file":         {strings.Repeat("\x00", 16) + "\xed\xda\x0c\xed\x02\x00\x00\x00", "", "data.csv: a state file: edge inspect"},
 		"SQLite":             {"SQLite format 3\x00", "", "data.csv: SQLite: save it as CSV"},
 		"an old spreadsheet": {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "", "data.csv: a spreadsheet: save it as CSV"},
 		"JSON lines":         {"{\"x\":1,\"label\":\"a\"}\n{\"x\":2,\"label\":\"b\"}\n", "", "data.csv: JSON: want CSV"},

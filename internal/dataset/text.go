@@ -23,7 +23,7 @@ const sampled = 256 << 10
 // byte-order mark, and end its lines with \r alone.
 func openText(r io.Reader, path string) (text *bufio.Reader, start string, err error) {
 	buf := bufio.NewReaderSize(r, sampled)
-	if begin, _ := buf.Peek(13); noText(string(begin)) != "" {
+	if begin, _ := buf.Peek(20); noText(string(begin)) != "" {
 		return nil, "", fmt.Errorf("%s: %s", path, noText(string(begin)))
 	}
 	if magic, _ := buf.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -63,6 +63,8 @@ func noText(begin string) string {
 	}
 	by, program := "", ""
 	switch {
+	case len(begin) >= 20 && begin[16:20] == "\xed\xda\x0c\xed": // bbolt's first page
+		return "a state file: edge inspect shows what is in it"
 	case strings.HasPrefix(begin, "PK\x03\x04"):
 		return "a zip archive: unpack it, unzip -p FILE >FILE.csv; of a spreadsheet save a sheet as CSV"
 	case strings.HasPrefix(begin, "\xfd7zXZ\x00"):
