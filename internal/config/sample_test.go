@@ -21,7 +21,12 @@ import (
 
 // The program prints edge.yaml.
 func TestSample(t *testing.T) {
-	comparePacked(t, filepath.Join("..", "..", "configs", "edge.yaml"), configs.Sample)
+	path := filepath.Join("..", "..", "configs", "edge.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comparePacked(t, path, text, configs.Sample)
 }
 
 // sample returns the sample.

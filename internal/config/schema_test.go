@@ -39,19 +39,23 @@ func TestSchema(t *testing.T) {
 	}
 	path := filepath.Join("..", "..", "configs", "edge.schema.json")
 	compareGolden(t, path, text.String())
-	comparePacked(t, path, configs.Schema)
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	comparePacked(t, path, compact.Bytes(), configs.Schema)
 }
 
-// comparePacked checks that the program holds a file, packed beside it. With -update it
-// packs the file; the program has the former one until it is built again.
-func comparePacked(t *testing.T, path string, held func() ([]byte, error)) {
+// comparePacked checks that the program holds a file, of which packed is kept beside it. With
+// -update it packs that; the program has the former one until it is built again.
+func comparePacked(t *testing.T, path string, packed []byte, held func() ([]byte, error)) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if *update {
-		if err := os.WriteFile(path+".gz", gzipped(t, text), 0o644); err != nil {
+		if err := os.WriteFile(path+".gz", gzipped(t, packed), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
