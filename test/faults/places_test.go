@@ -35,7 +35,7 @@ var failpoints = []failpoint{
 	{"before learning", "online", `\t\tout := lp\.learner\.Add\(&r\.Event\)`, "", ""},
 	{"after learning", "online", `\t\tlp\.seq = r\.Seq`, "", ""},
 	{"after the snapshot", "online", `\tif idle \|\| now\.Sub\(lp\.reported\)`, "", ""},
-	{"before the checkpoint", "online", `\tif err := lp\.opts\.Checkpointer\.Checkpoint\(`, "", ""},
+	{"before the checkpoint", "online", `\terr := lp\.opts\.Checkpointer\.Checkpoint\(`, "", ""},
 	{"before the truncation", "persist", `\t\tif d\.slots\[kept\]\.generation > 0 \{`, "return err", ""},
 	{"after the truncation", "persist", `\t\td\.slots\[1-kept\] = slot\{c\.generation, seq\}`, "return err", ""},
 	{"after the checkpoint", "online", `\tlp\.checkpoints\.twice = lp\.checkpoints\.saved == lp\.seq`, "", ""},
