@@ -15,17 +15,12 @@ type acks struct {
 	written   uint64
 	publishes map[uint16]uint64 // value of written when each PUBLISH left, by packet identifier
 	pubrecs   map[uint16]uint64 // value of written after each PUBREC, by packet identifier
-	pings     []ping            // unanswered ones, oldest first
+	pings     []uint64          // value of written when each unanswered ping left, oldest first
+	proofs    []uint16          // receipt that each unanswered ping proves, see prove, oldest first, without those given up; 0: none
 	proven    uint16            // receipt that the next ping proves; 0: none
 	read      chan struct{}     // closed once the broker has read awaited acknowledgements; nil: no wait
 	awaited   uint64
 	pong      chan struct{} // closed at the next answer to a ping; nil: nobody waits
-}
-
-// ping is a ping without an answer yet.
-type ping struct {
-	written uint64 // value of acks.written when it left
-	proves  uint16 // receipt of a publication of QoS 0 that left before it; 0: none
 }
 
 // position returns the number of written acknowledgements.
@@ -73,7 +68,7 @@ func (a *acks) pubrelRead(id uint16) {
 	}
 }
 
-// prove makes the answer to the next ping acknowledge a publication that has left.
+// prove makes the answer to the next ping acknowledge a publication of QoS 0 that has left.
 func (a *acks) prove(receipt uint16) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -84,7 +79,7 @@ func (a *acks) prove(receipt uint16) {
 func (a *acks) pingWritten() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pings = append(a.pings, ping{a.written, a.proven})
+	a.pings, a.proofs = append(a.pings, a.written), append(a.proofs, a.proven)
 	a.proven = 0
 }
 
@@ -103,22 +98,40 @@ func (a *acks) pongRead() (proven uint16) {
 		close(a.pong)
 		a.pong = nil
 	}
-	if len(a.pings) == 0 {
-		return 0
+	if len(a.pings) > 0 { // answers come in the order of the pings
+		n := a.pings[0]
+		a.pings = a.pings[:copy(a.pings, a.pings[1:])]
+		a.confirm(n)
 	}
-	p := a.pings[0] // answers come in the order of the pings
-	a.pings = a.pings[:copy(a.pings, a.pings[1:])]
-	a.confirm(p.written)
-	return p.proves
+	if len(a.proofs) > 0 {
+		proven = a.proofs[0]
+		a.proofs = a.proofs[:copy(a.proofs, a.proofs[1:])]
+	}
+	return proven
 }
 
-// nextPong returns a channel that is closed at the next answer to a ping. It is called once for
-// each connection.
+// nextPong returns a channel that is closed at the next answer to a ping. Only one goroutine
+// may wait.
 func (a *acks) nextPong() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pong = make(chan struct{})
 	return a.pong
+}
+
+// answered reports whether no answer to a ping is expected.
+func (a *acks) answered() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.proofs) == 0
+}
+
+// giveUp expects no answers to earlier pings any more: the next one is that of a later ping.
+// What it confirms stays that of an earlier ping, since an answer may come late.
+func (a *acks) giveUp() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.proofs = a.proofs[:0]
 }
 
 // confirm raises confirmed to n. The caller holds mu.

@@ -22,7 +22,7 @@ import (
 type burstBroker struct {
 	mu       sync.Mutex
 	begun    int // connections
-	answered int // publications on topic p that were acknowledged
+	answered int // publications on topic p that were acknowledged, or had no need of it
 	all      sync.WaitGroup
 }
 
@@ -64,9 +64,11 @@ func (b *burstBroker) serve(nc net.Conn) {
 			if full.Load() {
 				continue
 			}
-			answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
-			answer.MessageID = p.MessageID
-			answer.Write(nc)
+			if p.Qos > 0 {
+				answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+				answer.MessageID = p.MessageID
+				answer.Write(nc)
+			}
 			if p.TopicName == "p" {
 				b.mu.Lock()
 				b.answered++
@@ -80,30 +82,42 @@ func (b *burstBroker) serve(nc net.Conn) {
 	}
 }
 
+// burst lets a client publish at the broker for ten minutes.
+func (b *burstBroker) burst(t *testing.T, outbox *Outbox, qos int) {
+	t.Helper()
+	cfg := DefaultConfig()
+	cfg.Servers, cfg.QoS, cfg.Keepalive = []string{"mqtt://broker"}, qos, time.Hour
+	c := NewClient(Options{
+		Config: cfg, StateTopic: "state", Filters: []string{"a"}, QoS: map[string]byte{"a": 0}, Dial: b.dial, Counters: new(Counters), Dropped: new(atomic.Uint64),
+		Queue: NewQueue(10, codec.MiB, MessageSize), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {},
+		Serve: func(ctx context.Context, conn *Conn) { outbox.Serve(ctx, conn) },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { c.Run(ctx) })
+	outbox.Push(&Publication{Topic: "p", QoS: byte(qos)})
+	time.Sleep(10 * time.Minute)
+	cancel()
+	running.Wait()
+	b.all.Wait()
+}
+
 // A client whose publication the broker did not acknowledge publishes nothing over the
 // connections that follow until the broker answers: they last.
 func TestPublishesOnceTheBrokerAnswers(t *testing.T) {
 	bubble("", t, func(t *testing.T) {
-		broker, outbox := &burstBroker{}, newTestOutbox(4)
-		cfg := DefaultConfig()
-		cfg.Servers = []string{"mqtt://broker"}
-		c := NewClient(Options{
-			Config: cfg, StateTopic: "state", Filters: []string{"a"}, QoS: map[string]byte{"a": 0}, Dial: broker.dial, Counters: new(Counters), Dropped: new(atomic.Uint64),
-			Queue: NewQueue(10, codec.MiB, MessageSize), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {},
-			Serve: func(ctx context.Context, conn *Conn) { outbox.Serve(ctx, conn) },
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { c.Run(ctx) })
-		outbox.Push(&Publication{Topic: "p", QoS: 1})
-		time.Sleep(10 * time.Minute)
-		broker.mu.Lock()
+		broker := &burstBroker{}
+		broker.burst(t, newTestOutbox(4), 1)
 		if broker.begun != 2 || broker.answered != 1 {
 			t.Errorf("%d connections, %d publications acknowledged, want 2 and 1", broker.begun, broker.answered)
 		}
-		broker.mu.Unlock()
-		cancel()
-		running.Wait()
-		broker.all.Wait()
+	})
+	bubble("at QoS 0 the pings without an answer are not taken for the one that proves a publication", t, func(t *testing.T) {
+		broker, outbox := &burstBroker{}, newTestOutbox(4)
+		outbox.culprit.single = 1 // an earlier connection has ended
+		broker.burst(t, outbox, 0)
+		if broker.begun != 2 || broker.answered != 1 || outbox.culprit.single != 0 {
+			t.Errorf("%d connections, %d publications arrived, %d are suspected, want 2, 1 and 0", broker.begun, broker.answered, outbox.culprit.single)
+		}
 	})
 }

@@ -235,17 +235,28 @@ const (
 	maxPings  = 60          // that are repeated
 )
 
-// awaitAnswers waits until the broker answers a ping. Where more retained messages of the
+// awaitAnswers waits until the broker answers pings. Where more retained messages of the
 // subscriptions wait than its queue holds, it drops the answers to what comes meanwhile:
-// mosquitto does so above max_queued_messages packets.
+// mosquitto does so above max_queued_messages packets. After the first answer, the broker has
+// pingAgain for each other one.
 func (conn *Conn) awaitAnswers(ctx context.Context) {
-	answered := conn.net.acks.nextPong()
+	acks := &conn.net.acks
+	answered, some := acks.nextPong(), false
 	for range maxPings {
-		conn.net.ping()
+		if !some {
+			conn.net.ping()
+		}
 		select {
 		case <-answered:
-			return
+			answered, some = acks.nextPong(), true
+			if acks.answered() {
+				return
+			}
 		case <-time.After(pingAgain):
+			if some { // the others are lost
+				acks.giveUp()
+				return
+			}
 		case <-conn.lost:
 			return
 		case <-ctx.Done():
