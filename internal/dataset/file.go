@@ -133,13 +133,16 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	raw := false
 	if f.Raw != nil {
 		if raw, err = f.Raw.takes(path, d.names, f); err != nil {
-			return nil, err
+			return nil, cmp.Or(d.valueALine(), err)
 		}
 	}
 	if raw {
 		err = d.beginRaw(f)
 	} else {
 		d.roles, d.Features, err = f.choose(path, d.names, width)
+		if err != nil || f.Columns == nil && f.Ignore == nil && f.Features == nil { // nobody has chosen columns
+			err = cmp.Or(d.valueALine(), err)
+		}
 	}
 	return d, err
 }
@@ -167,14 +170,20 @@ func (d *File) header() (width int, err error) {
 		names = names[:len(names)-1]
 	}
 	d.names = names
-	has := func(name string) bool { return slices.Contains(names, name) }
+	return len(names), nil
+}
+
+// valueALine returns the error of a file of which each line has one value, of whatever
+// the line names; nil for another one.
+func (d *File) valueALine() error {
+	has := func(name string) bool { return slices.Contains(d.names, name) }
 	switch {
 	case has("_field") && has("_value"):
-		return 0, fmt.Errorf("%s: of InfluxDB, with one value a line: end the query with |> group() |> pivot(rowKey: [\"_time\"], columnKey: [\"_field\"], valueColumn: \"_value\"), and with the column of a device in rowKey, for lines with all fields", d.path)
+		return fmt.Errorf("%s: of InfluxDB, with one value a line: end the query with |> group() |> pivot(rowKey: [\"_time\"], columnKey: [\"_field\"], valueColumn: \"_value\"), and with the column of a device in rowKey, for lines with all fields", d.path)
 	case has("entity_id") && has("state") && has("last_changed"):
-		return 0, fmt.Errorf("%s: of Home Assistant, with one value a line: want a column for each entity, with its state in the lines of its changes and empty cells in the others, beside last_changed", d.path)
+		return fmt.Errorf("%s: of Home Assistant, with one value a line: want a column for each entity, with its state in the lines of its changes and empty cells in the others, beside last_changed", d.path)
 	}
-	return len(names), nil
+	return nil
 }
 
 // begin reads the first line of a file without a header, keeps it for Next, and

@@ -127,6 +127,25 @@ func TestDatasetRefuses(t *testing.T) {
 	}
 }
 
+// A file with the columns of a value a line is read where somebody has chosen among them.
+func TestChosenColumnsAreRead(t *testing.T) {
+	const text = "entity_id,state,last_changed,power,label\nsensor.x,1,2026-11-22T15:05:00Z,7,ok\n"
+	for name, f := range map[string]Format{
+		"columns":  {Columns: []string{"power"}},
+		"ignore":   {Ignore: []string{"entity_id", "state", "last_changed"}},
+		"features": {Features: []string{"power"}},
+	} {
+		d, err := newFile(strings.NewReader(text), "data.csv", f)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if rows, err := ReadAll(d); err != nil || len(rows) != 1 || !slices.Equal(rows[0].X, []float64{7}) {
+			t.Errorf("%s: rows %v, %v", name, rows, err)
+		}
+	}
+}
+
 // A text in the first row is perhaps the label, where the last column was taken for it.
 func TestTextMayBeTheLabel(t *testing.T) {
 	const hint = `; --ignore state leaves the column out, or, if it is the label, not "b": --label state`

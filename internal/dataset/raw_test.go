@@ -166,6 +166,14 @@ func TestRawFiles(t *testing.T) {
 			text: "#group,false,false,false,true,true\n#datatype,string,long,dateTime:RFC3339,double,string\n#default,_result,,,,\n,result,table,_time,x,label\n,,0,1970-01-01T00:00:01Z,1,a\n,,0,1970-01-01T00:00:02Z,3,a\n",
 			want: []string{"#2000 [2 1 3] a"},
 		},
+		"Home Assistant's history of the one entity that is the signal": {
+			raw: rawOf(two, func(s *codec.Stream) {
+				byCount(2, 2)(s)
+				s.Fields = map[string]string{"x": "state"}
+			}),
+			text: "entity_id,state,last_changed,label\nsensor.x,1,1970-01-01T00:00:01Z,a\nsensor.x,3,1970-01-01T00:00:02Z,a\n",
+			want: []string{"#2000 [2 1 3] a"},
+		},
 		"no label, another device": {
 			raw: rawOf(two, byCount(2, 2)), format: Format{Unlabeled: true, Device: "who"},
 			text: "t,who,x\n1,p,1\n2,p,3\n", want: []string{"p#2000 [2 1 3] "},
