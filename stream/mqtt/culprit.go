@@ -11,8 +11,8 @@ const (
 )
 
 // culprit finds the publications upon which the broker ends the connection: MQTT 3.1.1
-// has no other answer to a packet that is too large, or to a topic that is forbidden. After an end, those
-// of QoS 0 are proven as well, each by a ping.
+// has no other answer to a packet that is too large, or to a topic that is forbidden. After
+// such an end, those of QoS 0 are proven as well, each by a ping.
 // The goroutine of Outbox.Serve owns it.
 type culprit struct {
 	single int    // number of publications that are sent one at a time

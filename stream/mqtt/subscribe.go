@@ -22,7 +22,8 @@ const resubscribeFirst = time.Second // first pause before a refused subscriptio
 const resubscribeLast = time.Minute
 
 // Subscriptions stores the subscriptions, so that they survive a restart: those of a session that
-// persists may have to be ended, and a node has to leave a fleet in which it is no more. Filters returns the stored ones, nil at first.
+// persists may have to be ended, and a node has to leave a fleet in which it is no more. Filters
+// returns the stored ones, nil at first.
 type Subscriptions interface {
 	Filters() ([]string, error)
 	RememberFilters([]string) error
@@ -37,7 +38,7 @@ func (c *Client) formerFilters() (former []string) {
 	}
 	known, err := c.Memory.Filters()
 	if err != nil {
-		c.Log.Warn("cannot read the subscriptions of an earlier configuration; messages on its topics may still arrive, as unrouted", "error", err)
+		c.Log.Warn("cannot read the subscriptions of an earlier configuration; if the session persists, messages on its topics may still arrive, as unrouted", "error", err)
 	}
 	wanted := c.wanted()
 	for _, f := range known {
@@ -78,7 +79,7 @@ func (c *Client) rememberFilters(known, filters []string) {
 		return
 	}
 	if err := c.Memory.RememberFilters(filters); err != nil {
-		c.Log.Warn("cannot store the subscriptions; if the topics change, messages on the old ones may still arrive, as unrouted", "error", err)
+		c.Log.Warn("cannot store the subscriptions; a restart with other topics or fleets cannot tell which ones it has left", "error", err)
 	}
 }
 

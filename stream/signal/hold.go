@@ -95,7 +95,7 @@ func (s *Stage) tickRow(d *device, t int64) {
 	s.heldRow(d, t, s.heldLabel(d, t))
 }
 
-// heldLabel is the last label of a row that makes none of its own.
+// heldLabel is a label that later rows have as well, until another one comes.
 type heldLabel struct {
 	text  string
 	input int
