@@ -198,7 +198,7 @@ func (w *worker) endLabel(it *item, st *stage, device string, err error) {
 	var r *codec.Refusal
 	if st.opts.Config.Hold.Set() && errors.As(err, &r) && r.Reason == codec.BadLabel {
 		st.touch(it)
-		w.made(it, st, st.EndLabel(device, signal.FromTime(it.msg.Arrived), w.away() > 0))
+		w.made(it, st, st.EndLabel(device, signal.FromTime(it.msg.Arrived), it.msg.Retained || w.away() > 0))
 	}
 }
 

@@ -217,7 +217,7 @@ func (r *Raw) checkTime(path string, column int) error {
 }
 
 // checkUntimed returns an error if a row has a date and time in a column without a meaning: the
-// rows of a file without times would follow each other without their silences.
+// rows of a file without times and rate would follow each other without their silences.
 func (d *File) checkUntimed(record []string) error {
 	l := &d.raw.layout
 	for i, cell := range record {

@@ -174,6 +174,14 @@ func TestRawFiles(t *testing.T) {
 			text: "entity_id,state,last_changed,label\nsensor.x,1,1970-01-01T00:00:01Z,a\nsensor.x,3,1970-01-01T00:00:02Z,a\n",
 			want: []string{"#2000 [2 1 3] a"},
 		},
+		"a date beside a rate": {
+			raw: rawOf(two, func(s *codec.Stream) {
+				byCount(2, 2)(s)
+				s.Raw.Rate.Hz = 4
+			}),
+			text: "created_at,x,label\n2026-11-22 17:00:00,1,a\n2026-11-22 17:00:00,3,a\n",
+			want: []string{"#500 [2 1 3] a"},
+		},
 		"no label, another device": {
 			raw: rawOf(two, byCount(2, 2)), format: Format{Unlabeled: true, Device: "who"},
 			text: "t,who,x\n1,p,1\n2,p,3\n", want: []string{"p#2000 [2 1 3] "},

@@ -175,7 +175,7 @@ func (d *File) readRow() error {
 // takeRow gives a line to the stage: a message for each input of which it has a value.
 func (d *File) takeRow(record []string) error {
 	r := d.raw
-	if d.read++; d.read == 1 && r.time < 0 {
+	if d.read++; d.read == 1 && r.time < 0 && r.raw.Stream.Raw.Rate.Hz == 0 {
 		if err := d.checkUntimed(record); err != nil {
 			return err
 		}
