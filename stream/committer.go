@@ -44,6 +44,9 @@ const (
 	// slowCommit is the time after which a commit that goes on counts as a failure of the journal: the
 	// broker's window is full by then.
 	slowCommit = 2 * time.Second
+	// longCommit is the time of a commit after which the next one takes all that has come meanwhile. Below
+	// it the window of the broker bounds a group, and with it what waits for the learner.
+	longCommit = 500 * time.Millisecond
 	// evictPause is the pause after which a journal at its limit is relieved of pending samples,
 	// three seconds after the first error.
 	evictPause = 1600 * time.Millisecond
@@ -159,7 +162,7 @@ func (c *committer) full(it *item) bool {
 		g.items, g.unacked = g.items[:len(g.items)-1], 0
 		return len(g.records)+len(g.order) >= MaxGroup
 	}
-	more := c.took > c.flush && len(c.in) > 0 // a slow disk has left them waiting: they share its next commit
+	more := c.took > longCommit && len(c.in) > 0 // they have waited for the disk, and share its next commit
 	return c.relaxed || !c.needsCommit() || g.unacked >= c.window && !more || len(g.items) >= maxGroup || len(g.records) >= MaxGroup
 }
 
