@@ -33,7 +33,7 @@ type Loss struct {
 	Notes []string
 }
 
-// Describe says for people what was lost.
+// Describe returns the losses as text.
 func (r *Recovery) Describe() string {
 	if len(r.Models) == 0 {
 		return fmt.Sprintf("nothing in the file could be used: every model begins anew; it is kept as %s", r.Aside)

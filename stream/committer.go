@@ -45,7 +45,7 @@ const (
 	// broker's window is full by then.
 	slowCommit = 2 * time.Second
 	// longCommit is the time of a commit after which the next one takes all that has come meanwhile. Below
-	// it the window of the broker bounds a group, and with it what waits for the learner.
+	// it the window of the broker bounds a group, and with it the samples that wait for the learner.
 	longCommit = 500 * time.Millisecond
 	// evictPause is the pause after which a journal at its limit is relieved of pending samples,
 	// three seconds after the first error.

@@ -59,7 +59,7 @@ func (n *Node) addSticky(src *source, l codec.Labels) error {
 	return nil
 }
 
-// setState tells the stages of a source the state on a topic. A word that is refused ends the
+// setState sets the state on a topic in the stages of a source. A word that is refused ends the
 // state before: rows after it are not of that state.
 func (w *worker) setState(it *item, src *source) error {
 	msg := it.msg

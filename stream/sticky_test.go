@@ -9,7 +9,7 @@ import (
 )
 
 // A word that is refused ends the state before it: rows after it would be learnt as the former
-// one. What tells nothing about the state leaves it as it is.
+// one. A payload without a state leaves it as it is.
 func TestRefusedStateEndsTheOneBefore(t *testing.T) {
 	config := func() (Config, ModelConfig) {
 		cfg, m := signalsConfig(rowSamples)

@@ -211,7 +211,7 @@ func TestTooManyLabels(t *testing.T) {
 	}
 }
 
-// A file that is sorted by its labels is judged in an order that no sensor has; eval says so.
+// A file that is sorted by its labels is judged in an order that no sensor has; eval warns of it.
 func TestRowsSortedByLabel(t *testing.T) {
 	file := func(change int) string {
 		rows := "a,b,label\n"

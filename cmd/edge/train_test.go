@@ -239,7 +239,7 @@ func TestIdxRefuses(t *testing.T) {
 	}
 }
 
-// Files of too few rows, or of one label, are told by name, with what learns from them.
+// Files of too few rows, or of one label, are refused by name, with the commands that learn from them.
 func TestTrainWantsRows(t *testing.T) {
 	one := harness.WriteFile(t, "one.csv", "a,b,label\n"+strings.Repeat("1,2,only\n3,4,only\n", 10))
 	few := harness.WriteFile(t, "few.csv", "a,b,label\n1,2,x\n3,4,y\n5,6,x\n")

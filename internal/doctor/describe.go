@@ -93,7 +93,7 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 	}
 }
 
-// work describes what a model does with its streams, up to the topic of its predictions.
+// work describes the part of a model: learning or prediction, its streams, the topic of its predictions.
 func work(streams []string, batch online.Batch, follows bool) string {
 	of, wait := strings.Join(streams, ", "), "by count alone"
 	if follows {

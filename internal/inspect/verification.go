@@ -60,7 +60,7 @@ func NewVerification(path string, v *persist.Outcome) *Verification {
 	return r
 }
 
-// Remedy says what to do about a damaged file.
+// Remedy returns the next step for a damaged file.
 func (r *Verification) Remedy() string {
 	const restore = "with the daemon stopped, edge restore puts a backup in its place"
 	switch {

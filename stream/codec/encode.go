@@ -73,7 +73,7 @@ type Payload struct {
 	Data   []byte
 }
 
-// NoLabel is the label, for an Encoder, of a row whose payload says that it has none.
+// NoLabel is the label, for an Encoder, of a row that has null as its label.
 const NoLabel = "null"
 
 // Append appends the messages of a row to dst. cells has a text for each configured

@@ -70,7 +70,7 @@ func TestBareLabelsWithoutState(t *testing.T) {
 	}
 }
 
-// The refusal of a state says what follows from it, and what to do.
+// The refusal of a state names its effect and the remedy.
 func TestRefusedState(t *testing.T) {
 	l := DefaultLabels()
 	l.Sticky, l.Map = true, map[string]string{"1": "idle", "2": "run"}

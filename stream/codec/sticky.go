@@ -36,9 +36,9 @@ func (l Labels) validateSticky() error {
 	return errors.Join(errs...)
 }
 
-// State returns the label that the payload of a state tells, "" where it tells that the state is
-// not known. told is false where it tells nothing about the state. A word of the map is a label
-// in any case; of another word the state is not known, and it is refused.
+// State returns the label in the payload of a state, "" where the state is not known. told is false
+// for a payload without a state. A word of the map is a label in any case. Another word is refused,
+// and its state is not known.
 func (d *Decoder) State(payload []byte) (label string, told bool, err error) {
 	if len(payload) > d.maxPayload {
 		return "", false, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
@@ -58,7 +58,7 @@ func (d *Decoder) State(payload []byte) (label string, told bool, err error) {
 }
 
 // stateText returns the text of a state: that at the path of the label, or the payload. An object
-// without the label tells no state.
+// without the label has no state.
 func (d *Decoder) stateText(payload []byte) (text []byte, told bool) {
 	if len(payload) == 0 || payload[0] != '{' {
 		return payload, true

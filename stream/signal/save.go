@@ -14,7 +14,7 @@ import (
 // configuration.
 var ErrSaved = errors.New("not the windows of this stage")
 
-// savedVersion is the version of what Save returns. Version 1 has no time of a held label.
+// savedVersion is the version of saved windows. Version 1 has no time of a held label.
 const savedVersion = 2
 
 // Fingerprint identifies the configuration: a stage with another one makes other

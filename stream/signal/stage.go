@@ -30,7 +30,7 @@ type Row struct {
 	X      []float64 // S values, NaN for a missing one
 	Absent []bool    // signals that the payload did not have, which keep their held value; nil: none
 	Label  string    // "" without one
-	Null   bool      // the payload says that there is no label: one that is held ends
+	Null   bool      // the payload has null as the label: one that is held ends
 }
 
 // Sample is D numbers of one device. Its memory is valid until the stage is called again.
@@ -225,8 +225,8 @@ func (s *Stage) SetState(device, label string, now int64, kept, awaited bool) []
 	return s.out
 }
 
-// EndLabel tells the stage that the held label of a device is not known from now on. It returns
-// the samples that end before, with awaited none, as SetState does.
+// EndLabel ends the held label of a device. It returns the samples that end before, with awaited
+// none, as SetState does.
 func (s *Stage) EndLabel(name string, now int64, awaited bool) []Sample {
 	s.reset()
 	e := s.devices[name]

@@ -29,7 +29,7 @@ func (t *tree[T]) matching(dst []T, topic string) []T {
 	return t.matchingRest(dst, topic, true, true)
 }
 
-// matchingRest is matching of what is left of a topic; more is false at its end.
+// matchingRest is matching of the rest of a topic; more is false at its end.
 func (t *tree[T]) matchingRest(dst []T, rest string, more, first bool) []T {
 	all := t.below["#"]
 	if !more {
@@ -58,7 +58,7 @@ func (t *tree[T]) overlapping(dst []T, filter string) []T {
 	return t.overlappingRest(dst, filter, true, true)
 }
 
-// overlappingRest is overlapping of what is left of a filter; more is false at its end.
+// overlappingRest is overlapping of the rest of a filter; more is false at its end.
 func (t *tree[T]) overlappingRest(dst []T, rest string, more, first bool) []T {
 	if !more {
 		return t.matchingRest(dst, "", false, false)

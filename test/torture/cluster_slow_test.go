@@ -161,7 +161,7 @@ func (n *clustered) end() {
 }
 
 // rest waits until the daemon has learnt all messages, but for an open minibatch, or nothing
-// for half a minute: the cluster sends again what is not acknowledged within five seconds.
+// for half a minute: the cluster sends a message again that is not acknowledged within five seconds.
 func (n *clustered) rest() {
 	n.t.Helper()
 	for last, since := -1, time.Now(); time.Since(since) < 30*time.Second; time.Sleep(100 * time.Millisecond) {
@@ -221,8 +221,8 @@ func awaitNewest(t *testing.T, nodes []*clustered, servers func(i int) []string)
 	return nil
 }
 
-// lacking returns what each daemon has published last, and tells what did not come back, and
-// which daemon does not know the last of each other.
+// lacking returns the latest version of each daemon, and a text of those that did not come back
+// and of the daemons that do not know the latest of each other.
 func lacking(nodes []*clustered) (newest map[string]fleet.Version, missing string) {
 	newest = map[string]fleet.Version{}
 	for _, n := range nodes {
