@@ -110,6 +110,9 @@ func (c *committer) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if len(c.in) == 0 && !c.needsCommit() { // what waited for a slow disk needed no commit
+			c.recovered()
+		}
 	}
 }
 
@@ -400,11 +403,8 @@ func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) b
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := c.commitWatched(commit)
 		if err == nil {
-			waiting := c.took > slowCommit && len(c.in) > 0
-			if !waiting && c.counts.degraded.Swap(false) {
-				wake(c.turned)
-				c.log.Info("the journal works again")
-				c.report.event("", "store_recovered", "")
+			if c.took <= slowCommit || len(c.in) == 0 {
+				c.recovered()
 			}
 			return true
 		}
@@ -444,6 +444,15 @@ func (c *committer) degrade(why, message string) {
 		wake(c.turned)
 		c.log.Error(message, "error", why)
 		c.report.event("", "store_degraded", why)
+	}
+}
+
+// recovered notes that the journal works, and reports it if it did not.
+func (c *committer) recovered() {
+	if c.counts.degraded.Swap(false) {
+		wake(c.turned)
+		c.log.Info("the journal works again")
+		c.report.event("", "store_recovered", "")
 	}
 }
 

@@ -302,6 +302,17 @@ func TestSlowCommit(t *testing.T) {
 		}
 		equal(t, "events", r.events(), []string{"store_degraded: " + slow, "store_recovered: "})
 	})
+	in("no failure once those that wait need no commit", t, func(t *testing.T) {
+		r := one(t)
+		r.journal.slow = 3 * time.Second
+		r.send(p7, labelled(1))
+		time.Sleep(time.Second)
+		r.send(p7, "[1,2]", "[3,4]", "[5,6]")
+		time.Sleep(10 * time.Second)
+		if n, _ := r.journal.committed(); n != 1 || r.node.Stats().Degraded {
+			t.Errorf("%d commits, degraded %v, want one, and not", n, r.node.Stats().Degraded)
+		}
+	})
 	in("one failure while messages wait for the next commit", t, func(t *testing.T) {
 		r := one(t)
 		r.journal.slow = 3 * time.Second
