@@ -45,7 +45,7 @@ func (l *Learner) Contribution(member string) (*fleet.Contribution, error) {
 	}
 	if l.forest != nil {
 		l.forest.Among(l.memberForests())
-		c.SetForest(fleet.Select(l.forest.Contributed(), l.view.Latent))
+		c.SetForest(fleet.Select(l.forest.Contributed(), l.view.Scale.Mu, l.view.Latent))
 	}
 	c.SetExponents(l.mix.Taught())
 	return c, nil

@@ -89,6 +89,7 @@ type Contribution struct {
 	sites     []byte // H×C×(M(M+1)/2 + M) numbers: the rows of R's lower triangle, β
 	forest    []byte // of the same classes, see encodeForest; none: the member has no forest
 	exponents []byte // see SetExponents; none: it has none yet
+	scratch   []float64 // M×M, of Put
 }
 
 // New returns a contribution of a header and a basis, without sites: Put adds those of
@@ -114,32 +115,52 @@ func (c *Contribution) site(h, k int) []byte {
 
 // Put stores the sites of horizon h and class k. The error is model.ErrFactor for a
 // precision that is not positive semi-definite, ErrContribution for one that is too
-// large.
+// large. Numbers of 16 bits are rounded to whole siteUnits before.
 //
 //	a  M×M, lower triangle: A; it is overwritten
 //	b  M; it is overwritten
+//
+// Rounding changes A, and b is changed with it, so that the mean µ of the member's posterior
+// stays:
+//
+//	µ = (I + A)⁻¹b,  (I + R·Rᵀ)µ = R·β,  β = R⁻¹µ + Rᵀµ
 func (c *Contribution) Put(h, k int, a, b []float64) error {
 	m := c.Params.M
+	c.scratch = sized(c.scratch, m*m)
+	p, mu, sum := c.scratch, b, c.scratch[:m]
+	copy(p, a)
 	for i := range m {
+		p[i*m+i]++
 		a[i*m+i] += ridge
 	}
-	if !dense.Cholesky(m, a, m) {
+	if !dense.Cholesky(m, p, m) || !dense.Cholesky(m, a, m) {
 		return fmt.Errorf("fleet: factor the precision of class %.40q, horizon %g: %w", c.Classes[k], c.Horizons[h], model.ErrFactor)
 	}
+	dense.SolveTriTrans(1, m, p, m, mu, m)
+	dense.SolveTri(1, m, p, m, mu, m)
 	data := c.site(h, k)
-	for i := range m {
-		for j := range i + 1 {
-			a[i*m+j], data = c.Precision.store(data, a[i*m+j])
-		}
+	clear(sum)
+	for i := range m { // Rᵀµ
+		row := a[i*m : i*m+i+1]
+		data = c.Precision.storeFactor(data, row, siteUnit(m))
+		dense.Axpy(mu[i], row, sum)
 	}
-	dense.SolveTriTrans(1, m, a, m, b, m) // by the rounded factor: R·β is b, whatever R lost
+	dense.SolveTriTrans(1, m, a, m, b, m)
 	for i := range m {
-		b[i], data = c.Precision.store(data, b[i])
+		b[i], data = c.Precision.store(data, b[i]+sum[i])
 		if !(math.Abs(b[i]) <= maxNumber && a[i*m+i] <= maxNumber) {
 			return fmt.Errorf("fleet: sites of class %.40q, horizon %g, are too large: %w", c.Classes[k], c.Horizons[h], ErrContribution)
 		}
 	}
 	return nil
+}
+
+// siteUnit is the unit of the factors in a message of m inducing points: 1/32 at 50. A receiver
+// adds R·Rᵀ to a precision that is I at least, so that an error counts by its size beside 1,
+// however small the number is. The largest singular value of the errors grows with √m, and the
+// unit falls with it. The diagonal is √ridge at least, which is one unit or more.
+func siteUnit(m int) float64 {
+	return math.Exp2(-max(5, math.Round(math.Log2(float64(20*m))/2)))
 }
 
 // Factor stores the sites of horizon h and class k as the contribution holds them.

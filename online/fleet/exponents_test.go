@@ -30,7 +30,7 @@ func TestContributionWithExponents(t *testing.T) {
 	for _, forest := range []bool{false, true} {
 		c := blended(t, "a", ownExperts, 1.5)
 		if forest {
-			c.SetForest(Select(grown(1, 2, 2), []int{0, 1}))
+			c.SetForest(Select(grown(1, 2, 2), centred, []int{0, 1}))
 		}
 		data := c.plain()
 		got, err := Decode(data)

@@ -41,7 +41,7 @@ func TestFields(t *testing.T) {
 		for k := range all {
 			all[k] = k
 		}
-		f = Select(f, all)
+		f = Select(f, centred, all)
 		fields := fieldsOf(f)
 		if fields == nil {
 			t.Fatalf("%d classes: no fields", classes)
@@ -64,7 +64,7 @@ func TestFields(t *testing.T) {
 // are no whole units, as that has written it. Both are read.
 func TestContributionOfEarlierForest(t *testing.T) {
 	c, _ := member(t, "a", 3, 4, Bfloat16, "x", "y")
-	f := Select(grown(1, 2, 2), []int{0, 1})
+	f := Select(grown(1, 2, 2), centred, []int{0, 1})
 	for name, change := range map[string]struct {
 		weight  float32
 		opening string

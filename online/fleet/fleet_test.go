@@ -69,37 +69,67 @@ func encode(t testing.TB, c *Contribution) []byte {
 // What is decoded is what was put in, to the rounding of the format: the posterior's mean
 // and variance in every direction.
 func TestContributionKeepsThePosterior(t *testing.T) {
-	for p, tolerance := range map[Precision]float64{Bfloat16: 1. / 64, Float32: 2e-3} { // the ridge is 1/1024
-		const m = 9
-		c, sites := member(t, "a", 3, m, p, "x", "y")
-		d, err := Decode(encode(t, c))
-		if err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		m         int
+		precision Precision
+		tolerance float64 // the ridge is 1/1024
+	}{{9, Bfloat16, 1. / 64}, {9, Float32, 2e-3}, {50, Bfloat16, 1. / 64}, {150, Bfloat16, 1. / 64}, {150, Float32, 2e-3}} {
+		keepsPosterior(t, c.m, c.precision, c.tolerance)
+	}
+}
+
+// Factors are in whole units in a message of 16 bits, and exact in one of 32.
+func TestFactorsInUnits(t *testing.T) {
+	for m, unit := range map[int]float64{1: 1. / 32, 50: 1. / 32, 100: 1. / 32, 103: 1. / 64, 200: 1. / 64, 820: 1. / 128} {
+		if got := siteUnit(m); got != unit {
+			t.Errorf("%d inducing points: unit %g, want %g", m, got, unit)
 		}
-		if d.Header.Member != "a" || d.Version != c.Version || !slices.Equal(d.Classes, c.Classes) || !slices.Equal(d.Counts, c.Counts) ||
-			!slices.Equal(d.Horizons, c.Horizons) || !slices.Equal(d.Weights, c.Weights) || !d.Basis.equal(&c.Basis, Raw) {
-			t.Fatalf("decoded %+v, want %+v", d.Header, c.Header)
+	}
+	for p, want := range map[Precision]bool{Bfloat16: true, Float32: false} {
+		c, _ := member(t, "a", 3, 9, p, "x", "y")
+		r, b := make([]float64, 81), make([]float64, 9)
+		c.Factor(2, 1, r, b)
+		whole := true
+		for _, v := range r {
+			whole = whole && v*32 == math.Trunc(v*32)
 		}
-		for k, name := range c.Classes {
-			r, b := make([]float64, m*m), make([]float64, m)
-			d.Factor(0, k, r, b)
-			a := make([]float64, m*m)
-			for i := range m {
-				for j := range i + 1 {
-					for l := range j + 1 {
-						a[i*m+j] += r[i*m+l] * r[j*m+l]
-					}
+		if whole != want {
+			t.Errorf("numbers of %d bytes: in whole units %t, want %t", p, whole, want)
+		}
+	}
+}
+
+// keepsPosterior checks one size and format.
+func keepsPosterior(t *testing.T, m int, p Precision, tolerance float64) {
+	t.Helper()
+	c, sites := member(t, "a", 3, m, p, "x", "y")
+	d, err := Decode(encode(t, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Header.Member != "a" || d.Version != c.Version || !slices.Equal(d.Classes, c.Classes) || !slices.Equal(d.Counts, c.Counts) ||
+		!slices.Equal(d.Horizons, c.Horizons) || !slices.Equal(d.Weights, c.Weights) || !d.Basis.equal(&c.Basis, Raw) {
+		t.Fatalf("decoded %+v, want %+v", d.Header, c.Header)
+	}
+	for k, name := range c.Classes {
+		r, b := make([]float64, m*m), make([]float64, m)
+		d.Factor(0, k, r, b)
+		a := make([]float64, m*m)
+		for i := range m {
+			for j := range i + 1 {
+				for l := range j + 1 {
+					a[i*m+j] += r[i*m+l] * r[j*m+l]
 				}
 			}
-			got, want := posterior(t, a, b), posterior(t, sites[name].a, sites[name].b)
-			for i := range got.Mean {
-				sd := math.Sqrt(variance(&want, i))
-				if diff := math.Abs(got.Mean[i] - want.Mean[i]); diff > 8*tolerance*max(sd, math.Abs(want.Mean[i])) {
-					t.Errorf("%d bytes, class %s: mean %d is %g, want %g", p, name, i, got.Mean[i], want.Mean[i])
-				}
-				if v, w := variance(&got, i), variance(&want, i); math.Abs(v/w-1) > tolerance {
-					t.Errorf("%d bytes, class %s: variance %d is %g, want %g", p, name, i, v, w)
-				}
+		}
+		got, want := posterior(t, a, b), posterior(t, sites[name].a, sites[name].b)
+		for i := range got.Mean {
+			sd := math.Sqrt(variance(&want, i))
+			if diff := math.Abs(got.Mean[i] - want.Mean[i]); diff > 8*tolerance*max(sd, math.Abs(want.Mean[i])) {
+				t.Errorf("%d inducing points, %d bytes, class %s: mean %d is %g, want %g", m, p, name, i, got.Mean[i], want.Mean[i])
+			}
+			if v, w := variance(&got, i), variance(&want, i); math.Abs(v/w-1) > tolerance {
+				t.Errorf("%d inducing points, %d bytes, class %s: variance %d is %g, want %g", m, p, name, i, v, w)
 			}
 		}
 	}

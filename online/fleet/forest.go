@@ -32,9 +32,10 @@ const (
 	maxWeight = 9984 // magnitude of a weight: 39·2⁸
 )
 
-// Select returns a copy of a forest with the weights of some of its classes, rounded. Its
-// leaves are numbered as encodeForest has them.
-func Select(f *model.Forest, classes []int) *model.Forest {
+// Select returns a copy of a forest with the weights of some of its classes, rounded, and
+// thresholds rounded by the means of the features. Its leaves are numbered as encodeForest has
+// them.
+func Select(f *model.Forest, mean []float64, classes []int) *model.Forest {
 	c := model.NewForest(len(f.Used), f.Leaves, len(classes))
 	copy(c.Used, f.Used)
 	for i, k := range classes {
@@ -43,6 +44,10 @@ func Select(f *model.Forest, classes []int) *model.Forest {
 	for t, used := range f.Used {
 		first := t * (f.Leaves - 1)
 		leaves := renumber(c.Nodes[first:], f.Nodes[first:first+int(used)-1])
+		for i := range c.Nodes[first:][:used-1] {
+			n := &c.Nodes[first+i]
+			n.Threshold = short(n.Threshold, mean[n.Feature])
+		}
 		for leaf, from := range leaves[:used] {
 			to, weights := c.LeafWeights(t, uint8(leaf)), f.LeafWeights(t, from)
 			for i, k := range classes {
@@ -79,11 +84,24 @@ func renumber(dst, nodes []model.Node) (former [maxLeaves]uint8) {
 	return former
 }
 
-// rounded returns v in whole units as bfloat16 holds it, within maxWeight. Its zero has no sign.
+// rounded returns v in whole steps as bfloat16 holds it, within maxWeight. Its zero has no sign.
 func rounded(v float32) float32 {
 	var two [2]byte
-	units := math.Round(float64(min(max(v, -maxWeight), maxWeight)) / unit)
-	r, _ := Bfloat16.store(two[:], units*unit+0)
+	n := math.Round(float64(min(max(v, -maxWeight), maxWeight)) / step)
+	r, _ := Bfloat16.store(two[:], n*step+0)
+	return float32(r)
+}
+
+// short returns a threshold that is rounded by 2⁻¹² of its distance to 0 and to the feature's mean
+// at most: a message packs one with fewer digits better, and features are of any unit and offset.
+func short(threshold float32, mean float64) float32 {
+	v := float64(threshold)
+	_, exponent := math.Frexp(min(math.Abs(v), math.Abs(v-mean)))
+	unit := math.Ldexp(1, exponent-12)
+	r := math.Round(v/unit) * unit
+	if v == mean || !(math.Abs(r) <= math.MaxFloat32) {
+		return threshold
+	}
 	return float32(r)
 }
 

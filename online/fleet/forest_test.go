@@ -12,6 +12,9 @@ import (
 	"edge/online/wire"
 )
 
+// centred are the means of features around 0.
+var centred = make([]float64, 8)
+
 // grown returns a forest of some trees, with leaves of all numbers up to 6 and rounded
 // weights.
 func grown(seed uint64, classes, features int) *model.Forest {
@@ -38,7 +41,7 @@ func TestForestIsEncoded(t *testing.T) {
 	f := grown(1, 4, features)
 	f.Weights[0], f.Weights[4] = float32(math.Inf(1)), -1e30
 	classes := []int{2, 0, 3}
-	selected := Select(f, classes)
+	selected := Select(f, centred, classes)
 	var e wire.Encoder
 	encodeForest(&e, selected)
 	d := wire.NewDecoder(e.Buf, "", ErrContribution)
@@ -64,7 +67,7 @@ func TestForestIsEncoded(t *testing.T) {
 			}
 			for i, k := range classes {
 				want := min(max(float64(f.LeafWeights(tree, leaf)[k]), -maxWeight), maxWeight)
-				if v := float64(got.LeafWeights(tree, leaf)[i]); math.Abs(v-want) > math.Abs(want)/256+unit/2 {
+				if v := float64(got.LeafWeights(tree, leaf)[i]); math.Abs(v-want) > math.Abs(want)/256+step/2 {
 					t.Errorf("tree %d, leaf %d, class %d: weight %g, want %g", tree, leaf, k, v, want)
 				}
 			}
@@ -95,7 +98,7 @@ func TestForestOfJoinedLeaves(t *testing.T) {
 				}
 			}
 		}
-		selected := Select(f, []int{0, 1})
+		selected := Select(f, centred, []int{0, 1})
 		var e wire.Encoder
 		encodeForest(&e, selected)
 		d := wire.NewDecoder(e.Buf, "", ErrContribution)
@@ -126,7 +129,7 @@ func TestContributionWithForest(t *testing.T) {
 	if !bytes.HasPrefix(plain, []byte("EFC1")) {
 		t.Fatalf("%q", plain[:4])
 	}
-	want := Select(grown(1, 2, 2), []int{0, 1})
+	want := Select(grown(1, 2, 2), centred, []int{0, 1})
 	c.SetForest(want)
 	data := c.plain()
 	if !bytes.HasPrefix(data, []byte("EFC3")) {
@@ -316,7 +319,7 @@ func TestForestSkill(t *testing.T) {
 // FuzzForest: bytes decode to a forest that is encoded to the same bytes, or are refused.
 func FuzzForest(f *testing.F) {
 	var e wire.Encoder
-	encodeForest(&e, Select(grown(1, 3, 2), []int{0, 1, 2}))
+	encodeForest(&e, Select(grown(1, 3, 2), centred, []int{0, 1, 2}))
 	f.Add(e.Buf)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := wire.NewDecoder(data, "", ErrContribution)
@@ -331,4 +334,33 @@ func FuzzForest(f *testing.F) {
 			t.Errorf("another forest after encoding: %v", d.Err())
 		}
 	})
+}
+
+// A threshold in a message is rounded by its distance to the mean, whatever the unit and the
+// offset of the feature are.
+func TestShortThresholds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	for _, c := range []struct{ mean, sd float64 }{{0, 1}, {101325, 40}, {-3, 1e-6}, {5e9, 1e9}, {1e-30, 1e-31}, {0, 1e-41}} {
+		digits := 0
+		for range 1000 {
+			v := float32(c.mean + c.sd*rng.NormFloat64())
+			got := short(v, c.mean)
+			if limit := min(math.Abs(float64(v)), math.Abs(float64(v)-c.mean)) / (1 << 12); math.Abs(float64(got)-float64(v)) > limit {
+				t.Fatalf("short(%g, %g) = %g, further than %g", v, c.mean, got, limit)
+			}
+			for mantissa, _ := math.Frexp(float64(got)); mantissa != 0; mantissa = math.Mod(2*mantissa, 1) {
+				digits++
+			}
+		}
+		if want := 13 + max(0, math.Log2(math.Abs(c.mean/c.sd))); c.sd > 1e-37 && float64(digits)/1000 > want {
+			t.Errorf("mean %g, standard deviation %g: %.1f binary digits, at most %.1f expected", c.mean, c.sd, float64(digits)/1000, want)
+		}
+	}
+	for _, v := range []float32{0, 1, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32} {
+		for _, mean := range []float64{0, float64(v), -1e300} {
+			if got := short(v, mean); got-got != 0 || float64(v) == mean && got != v {
+				t.Errorf("short(%g, %g) = %g", v, mean, got)
+			}
+		}
+	}
 }

@@ -52,3 +52,18 @@ func (p Precision) store(data []byte, v float64) (float64, []byte) {
 	binary.LittleEndian.PutUint32(data, bits)
 	return float64(math.Float32frombits(bits)), data[4:]
 }
+
+// storeFactor writes a row of a factor, which it replaces by the rounded numbers, and returns the
+// rest. Numbers of 16 bits are rounded to whole units before, the diagonal to one at least.
+func (p Precision) storeFactor(data []byte, row []float64, unit float64) []byte {
+	for j, v := range row {
+		if p == Bfloat16 {
+			v = math.Round(v/unit)*unit + 0 // its zero has no sign
+			if j == len(row)-1 {
+				v = max(v, unit)
+			}
+		}
+		row[j], data = p.store(data, v)
+	}
+	return data
+}

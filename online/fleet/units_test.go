@@ -76,7 +76,7 @@ func TestThresholdsInStandardUnits(t *testing.T) {
 		gain[j] = r.Scale.Sd[j] / c.Scale.Sd[j]
 		offset[j] = r.Scale.Mu[j] - gain[j]*c.Scale.Mu[j]
 	}
-	there := Select(grown(1, 2, 2), []int{0, 1})
+	there := Select(grown(1, 2, 2), centred, []int{0, 1})
 	c.SetForest(there)
 	m := mergeOf(t, r, c)
 	if len(m.Forests) != 1 {

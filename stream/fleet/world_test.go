@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"edge/model"
+	"edge/model/dense"
 	core "edge/online/fleet"
 )
 
@@ -29,13 +31,14 @@ func contribution(t testing.TB, member string, n uint64, m int) *core.Contributi
 	c := core.New(h, basis, core.Bfloat16)
 	rng := rand.New(rand.NewPCG(n, uint64(m)))
 	for k := range h.Classes {
-		a := make([]float64, m*m)
+		a, r := make([]float64, m*m), make([]float64, m*m)
 		for i := range m {
 			for j := range i {
-				a[i*m+j] = 0.1 * rng.NormFloat64() // so that it cannot be packed well
+				r[i*m+j] = 16 * rng.NormFloat64() // so that it cannot be packed well
 			}
-			a[i*m+i] = float64(n)
+			r[i*m+i] = math.Sqrt(float64(n))
 		}
+		dense.SymmetricProduct(false, true, m, m, r, m, r, m, a, m)
 		if err := c.Put(0, k, a, make([]float64, m)); err != nil {
 			t.Fatal(err)
 		}
