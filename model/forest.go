@@ -47,6 +47,12 @@ func (f *Forest) Clone() *Forest {
 	return &c
 }
 
+// Equal reports whether both forests are the same, to the bit.
+func (f *Forest) Equal(o *Forest) bool {
+	return f.Leaves == o.Leaves && f.Classes == o.Classes && slices.Equal(f.Used, o.Used) && slices.Equal(f.Bias, o.Bias) &&
+		slices.Equal(f.Weights, o.Weights) && slices.Equal(f.Nodes, o.Nodes)
+}
+
 // WithRoom returns a deep copy whose trees have room for that many leaves, no fewer than
 // any of them has.
 func (f *Forest) WithRoom(leaves int) *Forest {

@@ -95,7 +95,11 @@ func (l *Learner) Merge(member string, set *fleet.Set) (*fleet.Merge, error) {
 		r.Own, r.Basis, r.Window = c, l.basis(), l.fleetWindow(own[0])
 		r.Labels = l.fleetLabels()
 	}
-	return r.Merge(set)
+	m, err := r.Merge(set)
+	if err == nil {
+		l.keepForests(m)
+	}
+	return m, err
 }
 
 // fleetWindow returns the latest labels for the test of contributions, under one

@@ -48,6 +48,7 @@ func (l *Learner) mergeEvent(ev *Event, out *Outcome) {
 		out.Refused = err
 		return
 	}
+	m.Forests = l.keptForests(m.Forests)
 	if m.Sharing != nil {
 		l.flush(out) // it was predicted in the basis before
 	}

@@ -1,6 +1,8 @@
 package online
 
 import (
+	"slices"
+
 	"edge/model"
 	"edge/online/fleet"
 	"edge/online/wire"
@@ -22,6 +24,41 @@ func (l *Learner) takeForests(all []fleet.Forest) {
 	} else {
 		l.forest.Tune(nil)
 	}
+}
+
+// keepForests leaves out of a merge the forests that the learner has of the merge before: a
+// record of the journal is large by its forests, and most members have learnt nothing since.
+func (l *Learner) keepForests(m *fleet.Merge) {
+	for i := range m.Forests {
+		f := &m.Forests[i]
+		if old := l.heardForest(f.Member, f.N); old != nil && old.Forest.Equal(f.Forest) && slices.Equal(old.Classes, f.Classes) && slices.Equal(old.Counts, f.Counts) {
+			*f = fleet.Forest{Member: f.Member, N: f.N}
+		}
+	}
+}
+
+// keptForests returns the forests of a merge with those that it leaves to the learner. One that
+// the learner has no more, because another state was imported since, is missing until the next
+// merge.
+func (l *Learner) keptForests(all []fleet.Forest) (whole []fleet.Forest) {
+	for _, f := range all {
+		if f.Forest != nil {
+			whole = append(whole, f)
+		} else if old := l.heardForest(f.Member, f.N); old != nil {
+			whole = append(whole, *old)
+		}
+	}
+	return whole
+}
+
+// heardForest returns the forest of a member with n labels; nil if the learner has none.
+func (l *Learner) heardForest(member string, n uint64) *fleet.Forest {
+	for i := range l.fleet.forests {
+		if f := &l.fleet.forests[i]; f.Member == member && f.N == n {
+			return f
+		}
+	}
+	return nil
 }
 
 // publishForests stores the forests of members in the view and in that of the guest, with

@@ -86,9 +86,9 @@ type Contribution struct {
 	Header
 	Basis
 	Precision Precision
-	sites     []byte // H×C×(M(M+1)/2 + M) numbers: the rows of R's lower triangle, β
-	forest    []byte // of the same classes, see encodeForest; none: the member has no forest
-	exponents []byte // see SetExponents; none: it has none yet
+	sites     []byte    // H×C×(M(M+1)/2 + M) numbers: the rows of R's lower triangle, β
+	forest    []byte    // of the same classes, see encodeForest; none: the member has no forest
+	exponents []byte    // see SetExponents; none: it has none yet
 	scratch   []float64 // M×M, of Put
 }
 

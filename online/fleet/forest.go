@@ -13,12 +13,12 @@ import (
 // Forest is what a member's own labels have taught its forest. The weights of the leaves
 // are numbers of 16 bits.
 type Forest struct {
-	Member  string
-	N       uint64   // labels learnt
-	Classes []string // of the forest
-	Counts  []uint64 // labels learnt of each
-	*model.Forest
-	data []byte // what encodeForest would append, of a contribution; none: it is not kept
+	Member        string
+	N             uint64   // labels learnt
+	Classes       []string // of the forest
+	Counts        []uint64 // labels learnt of each
+	*model.Forest          // nil: the one of that member and as many labels that the receiver has, see Merge.Forests
+	data          []byte   // what encodeForest would append, of a contribution; none: it is not kept
 }
 
 // Bounds of a forest. Those of an edge model are narrower.
@@ -262,6 +262,49 @@ func readWeights(d *wire.Decoder, n int, w []float32) {
 			w[i] = math.Float32frombits(uint32(v) << 16)
 		}
 	}
+}
+
+// keptForest is the place of a forest in a merge that the receiver has already.
+type keptForest struct {
+	place  int
+	member string
+	n      uint64
+}
+
+// split returns the forests that are encoded, and the places of those that are not.
+func split(all []Forest) (encoded []Forest, kept []keptForest) {
+	for i := range all {
+		if f := &all[i]; f.Forest == nil {
+			kept = append(kept, keptForest{i, f.Member, f.N})
+		} else {
+			encoded = append(encoded, *f)
+		}
+	}
+	return encoded, kept
+}
+
+func encodeKept(e *wire.Encoder, kept []keptForest) {
+	e.Int(len(kept))
+	for _, k := range kept {
+		e.Int(k.place)
+		e.String(k.member)
+		e.Uint(k.n)
+	}
+}
+
+// decodeKept reads the places that encodeKept wrote, and adds forests there that the receiver has.
+func decodeKept(d *wire.Decoder, all []Forest) []Forest {
+	for range d.Count(MaxForests, 4, "number of forests") {
+		place, f := d.Int(len(all), "place of a forest"), Forest{Member: d.String(maxName), N: d.Uint()}
+		if d.Err() == nil && len(all) == MaxForests {
+			d.Fail("more than %d forests", MaxForests)
+		}
+		if d.Err() != nil {
+			return nil
+		}
+		all = slices.Insert(all, place, f)
+	}
+	return all
 }
 
 // withoutData returns forests that do not keep the bytes of their contributions.

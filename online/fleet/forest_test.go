@@ -336,6 +336,38 @@ func FuzzForest(f *testing.F) {
 	})
 }
 
+// A merge names the forests that the receiver has, in their places among those that it brings.
+func TestKeptForests(t *testing.T) {
+	set, r := NewSet(0), receiver(t, 5)
+	for i, name := range []string{"a", "b", "c", "d"} {
+		c, _ := member(t, name, uint64(i+1), 4, Bfloat16, "x", "y")
+		c.SetForest(Select(grown(uint64(i), 2, 2), centred, []int{0, 1}))
+		set.Put(c)
+	}
+	m, err := r.Merge(set)
+	if err != nil || len(m.Forests) != 4 {
+		t.Fatalf("%v: %d forests", err, len(m.Forests))
+	}
+	for _, kept := range [][]int{{0}, {3}, {1, 2}, {0, 1, 2, 3}} {
+		some := *m
+		some.Forests = slices.Clone(m.Forests)
+		for _, i := range kept {
+			some.Forests[i] = Forest{Member: m.Forests[i].Member, N: m.Forests[i].N}
+		}
+		encoded := bits(&some)
+		got, err := DecodeMerge(encoded)
+		if err != nil || len(got.Forests) != 4 || !bytes.Equal(bits(got), encoded) {
+			t.Fatalf("%v kept: %v, another merge after decoding", kept, err)
+		}
+		for i, f := range got.Forests {
+			if f.Member != m.Forests[i].Member || f.N != m.Forests[i].N || (f.Forest == nil) != slices.Contains(kept, i) {
+				t.Errorf("%v kept: forest %d is of %q with %d labels", kept, i, f.Member, f.N)
+			}
+		}
+		refusesDamage(t, encoded, DecodeMerge, ErrMerge)
+	}
+}
+
 // A threshold in a message is rounded by its distance to the mean, whatever the unit and the
 // offset of the feature are.
 func TestShortThresholds(t *testing.T) {

@@ -16,6 +16,7 @@ const (
 	mergeMagic    = "EFM1"
 	sectionsMagic = "EFM2"
 	sharingName   = "basis"
+	keptName      = "kept forests"
 )
 
 // MaxMembers bounds the members of a merge.
@@ -66,7 +67,8 @@ type Merge struct {
 	// A and B are E and e, for each horizon and class: M(M+1)/2 numbers, the rows of the
 	// lower triangle, and M. They are rounded to 32 bits.
 	A, B []float32
-	// Forests are those of the members that are taken, of at most MaxForests.
+	// Forests are those of the members that are taken, of at most MaxForests. One that the receiver
+	// has of the merge before may be nil: it is not encoded, and stays.
 	Forests []Forest
 	// Exponents are the products of the taken members' factors of the exponents of blends, as
 	// the receiver has them; nil: there are none.
@@ -137,10 +139,17 @@ func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 		e.String(sharingName)
 		e.Block(m.Sharing.encode())
 	}
-	if len(m.Forests) > 0 {
+	forests, kept := split(m.Forests)
+	if len(forests) > 0 {
 		body := wire.Encoder{Buf: make([]byte, 0, m.room())}
-		EncodeForests(&body, m.Forests)
+		EncodeForests(&body, forests)
 		e.String(forestsName)
+		e.Block(body.Buf)
+	}
+	if len(kept) > 0 {
+		var body wire.Encoder
+		encodeKept(&body, kept)
+		e.String(keptName)
 		e.Block(body.Buf)
 	}
 	if m.Exponents != nil {
@@ -226,12 +235,14 @@ func (m *Merge) decodeSection(d *wire.Decoder, known bool) {
 	name := d.String(maxName)
 	part := d.Part(d.Block(d.Len(), "section"), "fleet: merge: section "+name+": ")
 	switch {
-	case name == forestsName && known:
+	case known && (name == forestsName || name == keptName):
 		return
 	case name == sharingName && m.Sharing == nil:
 		m.Sharing = decodeSharing(part)
 	case name == forestsName && m.Forests == nil:
 		m.Forests = DecodeForests(part, m.Params.D)
+	case name == keptName && !m.hasKept():
+		m.Forests = decodeKept(part, m.Forests)
 	case name == exponentsName && m.Exponents == nil:
 		m.Exponents = natural.Decode(part)
 	default:
@@ -240,6 +251,11 @@ func (m *Merge) decodeSection(d *wire.Decoder, known bool) {
 	}
 	part.End()
 	d.Join(part)
+}
+
+// hasKept reports whether a forest is not encoded.
+func (m *Merge) hasKept() bool {
+	return slices.ContainsFunc(m.Forests, func(f Forest) bool { return f.Forest == nil })
 }
 
 // WithoutForests returns a merge that has none of the forests, and shares the rest.
