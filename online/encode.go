@@ -232,6 +232,14 @@ func (l *Learner) decodeClasses(d *wire.Decoder) {
 	if d.Err() == nil {
 		l.view.Aliases = l.classes.aliases()
 	}
+	for _, u := range l.classes.unconfirmed {
+		for i := range u.samples {
+			if err := l.checkSample(&u.samples[i]); err != nil {
+				d.Abort(err)
+				return
+			}
+		}
+	}
 }
 
 // corrections are the counters of the section "corrections".

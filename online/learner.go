@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"edge/model"
@@ -29,6 +30,8 @@ var (
 	ErrClass = errors.New("label is not accepted")
 	// ErrWeight: a sample's weight is not a number from 0 to MaxWeight.
 	ErrWeight = errors.New("weight is out of range")
+	// ErrProbs: a published probability is negative or not finite.
+	ErrProbs = errors.New("published probability is out of range")
 	// ErrKind: an event has an unknown kind.
 	ErrKind = errors.New("kind of event is not known")
 )
@@ -191,8 +194,9 @@ type Outcome struct {
 // becomes a class when classes.confirm samples carry it; they are learnt
 // then.
 //
-// Refused is ErrDimension, ErrNotFinite, ErrClass, ErrKind, ErrShape or ErrState
-// for an event that cannot be learnt, ErrFactor or ErrNotFinite for a step that was rolled back.
+// Refused is ErrDimension, ErrNotFinite, ErrWeight, ErrProbs, ErrClass, ErrKind, ErrShape or
+// ErrState for an event that cannot be learnt, ErrFactor or ErrNotFinite for a step that was
+// rolled back.
 func (l *Learner) Add(ev *Event) (out Outcome) {
 	if ev.Kind != Observe {
 		l.settle()
@@ -247,10 +251,16 @@ func (l *Learner) observe(ev *Event, out *Outcome) {
 	}
 }
 
-// checkSample returns an error if the features or the weight of a sample are not sound.
+// checkSample returns an error if the features, the weight or the published probabilities of
+// a sample are not sound.
 func (l *Learner) checkSample(ev *Event) error {
 	if !(ev.Weight >= 0 && ev.Weight <= MaxWeight) {
 		return fmt.Errorf("online: sample of weight %g: want 0 to %d: %w", ev.Weight, MaxWeight, ErrWeight)
+	}
+	for k, p := range ev.Probs {
+		if !(p >= 0 && p <= math.MaxFloat64) {
+			return fmt.Errorf("online: published probability %g of class %d: %w", p, k, ErrProbs)
+		}
 	}
 	return l.view.CheckInput(ev.X)
 }
