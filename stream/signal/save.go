@@ -181,6 +181,9 @@ func (s *Stage) load(d *device, r *wire.Decoder, version uint64) {
 	if length := int64(s.cfg.Window.Length.Time); length > 0 && d.rows > 0 && d.window.next <= d.last-length {
 		r.Fail("the next window ends before the last row") // the next row would close each one between
 	}
+	if length := s.cfg.Window.Length.Rows; length > 0 && d.window.width > 0 && d.window.rows() != min(d.rows, length) {
+		r.Fail("a window has %d rows, of %d", d.window.rows(), min(d.rows, length))
+	}
 	rows := 0
 	for range r.Count(d.window.rows(), 2, "runs of labels") {
 		one := run{r.String(maxName), r.Int(d.window.rows(), "rows")}

@@ -422,21 +422,27 @@ func TestSavedWindowsContinue(t *testing.T) {
 }
 
 func FuzzRestore(f *testing.F) {
-	c := config([]string{"a", "b"}, func(w *Window) { w.Length, w.MinRows = Span{Time: 5 * time.Second}, 1 })
-	s := newStage(f, Options{Config: c})
-	for i := range int64(20) {
-		s.Take(one("p", i*second, "on", 1, 2))
-	}
-	s.SetState("", "on", 5, false, false)
-	f.Add(s.Save())
-	f.Fuzz(func(t *testing.T, saved []byte) {
-		s := newStage(t, Options{Config: c})
-		if s.Restore(saved) != nil && s.Devices() != 0 {
-			t.Fatal("a refused state left devices")
-		}
+	byTime := config([]string{"a", "b"}, func(w *Window) { w.Length, w.MinRows = Span{Time: 5 * time.Second}, 1 })
+	byCount := config([]string{"a", "b"}, func(w *Window) { w.Length, w.Hop = Span{Rows: 8}, Span{Rows: 3} })
+	all := []Config{byTime, byCount}
+	for _, c := range all {
+		s := newStage(f, Options{Config: c})
 		for i := range int64(20) {
-			s.Take(one("p", (20+i)*second, "on", 1, 2))
-			s.Clock((20 + i) * second)
+			s.Take(one("p", i*second, "on", 1, 2))
+		}
+		s.SetState("", "on", 5, false, false)
+		f.Add(s.Save())
+	}
+	f.Fuzz(func(t *testing.T, saved []byte) {
+		for _, c := range all {
+			s := newStage(t, Options{Config: c})
+			if s.Restore(saved) != nil && s.Devices() != 0 {
+				t.Fatal("a refused state left devices")
+			}
+			for i := range int64(20) {
+				s.Take(one("p", (20+i)*second, "on", 1, 2))
+				s.Clock((20 + i) * second)
+			}
 		}
 	})
 }
