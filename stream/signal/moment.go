@@ -16,7 +16,7 @@ import (
 //	Unix time: below 1e11 in s, below 1e14 in ms, below 1e17 in µs, else in ns, with
 //	fraction
 //
-// A time before 1970 or after 2262 is not ok. Of a time that occurs twice as the clocks go
+// A time before 1970 or after 2199 is not ok. Of a time that occurs twice as the clocks go
 // back, the result is one.
 func ParseTime(raw string, zone *time.Location) (ns int64, ok bool) {
 	text := raw
@@ -33,10 +33,19 @@ func ParseTime(raw string, zone *time.Location) (ns int64, ok bool) {
 	}
 	text = strings.TrimSpace(text)
 	if len(text) > 10 && text[4] == '-' && text[7] == '-' {
-		return parseCalendar(text, zone)
+		ns, ok = parseCalendar(text, zone)
+	} else {
+		ns, ok = parseUnix(text)
 	}
-	return parseUnix(text)
+	if ns >= endOfTime {
+		return 0, false
+	}
+	return ns, ok
 }
+
+// endOfTime is the begin of the year 2200 in ns since 1970. The sum of an earlier time and the
+// length of any window is a number of 64 bits.
+const endOfTime = 7_258_118_400 * int64(time.Second)
 
 // unquote returns the text of a JSON text with escapes.
 func unquote(quoted string) (text string, ok bool) {
