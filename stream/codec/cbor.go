@@ -67,6 +67,9 @@ func (c *cborCodec) appendAsJSON(dst []byte, v any) ([]byte, error) {
 	case int64:
 		return strconv.AppendInt(dst, v, 10), nil
 	case big.Int:
+		if v.BitLen() > mostBits {
+			return appendNumber(dst, math.Inf(v.Sign())), nil
+		}
 		return v.Append(dst, 10), nil
 	case float64:
 		return appendNumber(dst, v), nil
@@ -155,6 +158,10 @@ func appendNumber(dst []byte, f float64) []byte {
 	return strconv.AppendFloat(dst, f, 'g', -1, 64)
 }
 
+// mostBits bounds the bits of a whole number that is written in digits, which takes a time that is
+// not linear in them. The largest float64 has 1024.
+const mostBits = 4096
+
 // Tags of pairs [exponent, mantissa] (RFC 8949, section 3.4.4).
 const (
 	tagDecimal  = 4 // mantissa · 10^exponent
@@ -170,8 +177,8 @@ func appendFraction(dst []byte, t cbor.Tag) ([]byte, error) {
 	exponent, ok := wholeNumber(pair[0])
 	mantissa, also := wholeNumber(pair[1])
 	const most = 1 << 30 // far beyond a float64
-	if !ok || !also || exponent.CmpAbs(big.NewInt(most)) > 0 {
-		return nil, fmt.Errorf("tag %d: want a whole exponent of at most 30 bits and a whole mantissa", t.Number)
+	if !ok || !also || exponent.CmpAbs(big.NewInt(most)) > 0 || mantissa.BitLen() > mostBits {
+		return nil, fmt.Errorf("tag %d: want a whole exponent of at most 30 bits and a whole mantissa of at most %d", t.Number, mostBits)
 	}
 	if t.Number == tagDecimal {
 		return append(append(mantissa.Append(dst, 10), 'e'), exponent.String()...), nil

@@ -277,6 +277,8 @@ func TestDecodeCBOR(t *testing.T) {
 		"decimal fraction":         {"\x83\xc4\x82\x21\x19\x08\x65\x02\x03", Reading{X: []float64{21.49, 2, 3}}, ""},
 		"negative bigfloat":        {"\x83\xc5\x82\x20\x22\x02\x03", Reading{X: []float64{-1.5, 2, 3}}, ""},
 		"decimal of many digits":   {"\x83\xc4\x82\x01\xc2\x49\x01\x00\x00\x00\x00\x00\x00\x00\x00\x02\x03", Reading{X: []float64{1 << 64 * 10, 2, 3}}, ""},
+		"number of 60 kB":          {"\x83\xc2\x59\xea\x60" + strings.Repeat("\xff", 60000) + "\x02\x03", Reading{}, NotANumber},
+		"decimal of 60 kB":         {"\x83\xc4\x82\x39\xff\xff\xc2\x59\xea\x60" + strings.Repeat("\xff", 60000) + "\x02\x03", Reading{}, Malformed},
 		"decimal beyond float64":   {"\x83\xc4\x82\x19\x01\x90\x01\x02\x03", Reading{}, NotANumber},
 		"bigfloat beyond float64":  {"\x83\xc5\x82\x19\x13\x88\x01\x02\x03", Reading{}, NotANumber},
 		"decimal without exponent": {"\x83\xc4\x81\x01\x02\x03", Reading{}, Malformed},
