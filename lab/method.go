@@ -19,7 +19,7 @@ type Problem struct {
 	Seed    uint64       // of minibatches
 
 	Hold  func(grad []float64) // clears the elements of a gradient that are not learnt; nil: all are
-	Watch func(now Classifier) // called after each update, with what the method would end with; nil: not
+	Watch func(now Classifier) // called after each update, with the classifier of that moment; nil: not
 }
 
 func (p *Problem) hold(grad []float64) {

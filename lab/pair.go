@@ -163,8 +163,8 @@ func (f *PairFactors) set(i, k int, logZ, g, h, t float64) {
 	f.Next.S2K.Set(i, k, k2)
 }
 
-// Evidence is Σ [log Z − D_y − D_k] over the factors: what they add to logN in EP's log
-// evidence.
+// Evidence is Σ [log Z − D_y − D_k] over the factors, their part of EP's log evidence beside
+// logN.
 func (f *PairFactors) Evidence(y []int, sites *PairSites) float64 {
 	var sum float64
 	for i, label := range y {

@@ -19,7 +19,7 @@ type MemberForest struct {
 //	log q_k = Σ_m w_m·log p_mk + const,     log p_k = Share·log q_k + (1 − Share)·log p_own,k + const
 //
 // In the mean the own forest may be tuned: its leaves have the weights that the own labels have
-// taught the mean. A member says nothing about classes that it does not know. Among the others,
+// taught the mean. A member gives no answer about classes that it does not know. Among the others,
 // K, it divides the probability that the own forest gives to them,
 //
 //	p_mk ← p_mk/Σ_{l∈K} p_ml · Σ_{l∈K} p_own,l for k ∈ K,     p_own,k otherwise
@@ -79,7 +79,7 @@ func (f *MemberForests) MeanTo(logs, answers []float64, x []float32, ws []float6
 }
 
 // MemberAnswers returns the features of the input of the last prediction, of p, as RawTo stored
-// them, and what the members' forests of p answered, as MemberForests.MeanTo takes it; none
+// them, and the answers of p's members' forests, as MemberForests.MeanTo takes them; none
 // without members. Valid until the next call.
 func (ws *Workspace) MemberAnswers(p *Posterior) (x []float32, answers []float64) {
 	c, f, d := len(p.Names), p.Pool.Stack.Members, p.Dim()
@@ -190,8 +190,8 @@ func (m *MemberForest) offset(answer, own []float64) float64 {
 	return of - to + math.Log(sumOf/sumTo)
 }
 
-// ForestAnswers returns what the blend of the last prediction, of p, would have answered
-// with the members' forests alone, and with the own forest alone, by class; nil without
+// ForestAnswers returns two answers by class to the input of the last prediction, of p: that of
+// the blend with the members' forests alone, and that with the own forest alone; nil without
 // members. Valid until the next call.
 func (ws *Workspace) ForestAnswers(p *Posterior) (members, own []float64) {
 	out, c := &ws.blends.output, len(p.Names)

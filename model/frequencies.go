@@ -2,7 +2,7 @@ package model
 
 // mixFrequencies gives the frequencies of the classes their weight in dst, the
 // answer of features and order, which stays in ws. They bound the loss of streams
-// whose features say nothing:
+// whose features have nothing to do with the label:
 //
 //	p(y=k) ← (1 − Prior)·p(y=k) + Prior·π_k
 func (p *Posterior) mixFrequencies(dst []float64, ws *Workspace) {

@@ -3,9 +3,9 @@ package model
 import "math"
 
 // Noise corrects the answer of a stream of which a part of the labels is wrong, whatever
-// the features are. A product of experts is a logistic model, and cannot say of all clear
-// samples that their label is as sure as those labels let it be: its probabilities are too
-// small where the features are clear, and too large where they are clearest.
+// the features are. A product of experts is a logistic model. It cannot give all clear samples
+// the one probability that wrong labels leave them: its probabilities are too small where the
+// features are clear, and too large where they are clearest.
 //
 //	q_k ∝ p_k^Sharpness,   p_k ← (1 − Weight)·p_k + Weight·((1 − Share)·q_k + Share·π_k)
 //

@@ -219,7 +219,7 @@ func (p *Posterior) latentProbs(ws *Workspace) []float64 {
 	return ws.latent
 }
 
-// horizonsTo stores what each horizon alone says about input i in dst, H×C over the latent
+// horizonsTo stores the answer of each horizon alone to input i in dst, H×C over the latent
 // functions.
 func (p *Posterior) horizonsTo(dst []float64, i int, grid *Grid, ws *Workspace) {
 	c, eps := len(p.Latent), p.Bases[0].Eps

@@ -143,8 +143,8 @@ func (p *Posterior) featureExperts() int {
 	return len(p.Bank) + 2
 }
 
-// featureExpertsTo stores log e_jk of these for input i in dst, where the horizons say
-// perHorizon, H×C over the latent functions.
+// featureExpertsTo stores log e_jk of these for input i in dst. perHorizon are the
+// answers of the horizons, H×C over the latent functions.
 func (p *Posterior) featureExpertsTo(dst, perHorizon []float64, i int, ws *Workspace) {
 	s, c, horizons, latents := &p.Pool.Stack, len(p.Names), len(p.Bank), len(p.Latent)
 	for h := range horizons {

@@ -51,7 +51,7 @@ func (l *Learner) expertsBeside() bool {
 	return l.warmup.done && l.view.Built() && l.batch.len() >= fewBeside && l.bank.Cores() > 1 && len(l.classes.names) == len(l.view.Names)
 }
 
-// learnBeside learns the minibatch where expertsBeside says so.
+// learnBeside learns the minibatch if expertsBeside is true.
 func (l *Learner) learnBeside() {
 	b := &l.batch
 	l.forest.Learn(b.x, b.y, b.w)

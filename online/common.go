@@ -88,7 +88,7 @@ func (l *Learner) canShare(s *fleet.Sharing) error {
 	return nil
 }
 
-// share does to the basis what a merge says; nil ends the part in a common one. An error
+// share changes the basis as a merge has decided; nil ends the part in a common one. An error
 // leaves the learner as it was.
 func (l *Learner) share(s *fleet.Sharing) (err error) {
 	switch {

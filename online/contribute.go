@@ -13,9 +13,9 @@ import (
 // over, or because it knows fewer than two classes.
 var ErrNotReady = errors.New("nothing to contribute yet")
 
-// Contribution returns what the learner's own labels have taught it, for a member of
-// that name. It holds nothing of others but in the factors of the exponents, which are of
-// experts that others have part in. The caller sets Instance and Version. The
+// Contribution returns the natural parameters that the learner's own labels have taught it, for
+// a member of that name. It holds nothing of others but in the factors of the exponents, which
+// are of experts that others have part in. The caller sets Instance and Version. The
 // samples of the minibatch that is filling are not in it.
 //
 // Errors: ErrNotReady; ErrConfig where each class has a kernel of its own; those of

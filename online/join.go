@@ -307,7 +307,7 @@ func (l *Learner) learnAsGuest(x []float64, classes []int, weights []float64) (e
 }
 
 // observeGuest weighs the guest by a sample of class k, of which ws has the answer. One whose
-// label came late is answered again: what was published does not say what the guest said.
+// label came late is answered again: the published answer does not hold that of the guest.
 func (l *Learner) observeGuest(ev *Event, k int, weight float64, ws *model.Workspace) {
 	if l.fleet.guest == nil {
 		return

@@ -96,7 +96,7 @@ func (l *Learner) memberForests() *model.MemberForests {
 }
 
 // observeForests weighs the forests of members by a sample of class k, of which ws has the
-// answer, and keeps what they said for the step of the own forest.
+// answer, and keeps their answers for the step of the own forest.
 func (l *Learner) observeForests(k int, weight float64, ws *model.Workspace) {
 	l.mix.ObserveForests(k, weight, ws)
 	l.forest.Hear(ws)

@@ -27,8 +27,8 @@ func (b *minibatch) add(x []float64, k int, weight float64) {
 	b.y, b.w = append(b.y, k), append(b.w, weight)
 }
 
-// join begins the evidence of horizons of a fleet, which join own ones: those of the samples
-// that wait were not asked, and would have said the same.
+// join begins the evidence of horizons of a fleet, which join own ones. They were not asked
+// about the samples that wait, and would have given the same answers as the own ones.
 func (b *minibatch) join(own []int) {
 	b.joined = b.joined[:0]
 	for i := range b.len() {

@@ -122,10 +122,11 @@ func (l *Learner) buildDue() bool {
 	return n >= full || float64(n) >= growth*float64(w.last)
 }
 
-// build makes a new model from the whole warm-up buffer, at the start of a common basis
-// if that is not nil and otherwise under the scaling that preferRanks takes, and learns the buffer in order, Config.Passes times where it has
-// an observation for each inducing point: every pass begins without the sites of the
-// pass before, under its parameters, and all but the first move the kernel alone.
+// build makes a new model from the whole warm-up buffer, at the start of a common basis if that is
+// not nil and otherwise under the scaling that preferRanks takes, and learns the buffer in order,
+// Config.Passes times where it has an observation for each inducing point: every pass begins
+// without the sites of the pass before, under its parameters, and all but the first move the kernel
+// alone.
 func (l *Learner) build(start *fleet.Common) error {
 	w := &l.warmup
 	n := w.len()

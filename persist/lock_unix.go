@@ -44,7 +44,7 @@ func device(info os.FileInfo) uint64 {
 }
 
 // keepOwner gives a file the owner and the group of the one at path, if there is one and the
-// process may, as root may: the daemon reads what a command of root has replaced.
+// process has the right, as root has. So the daemon can read a file that root has replaced.
 func keepOwner(file *os.File, path string) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -285,7 +285,7 @@ func appendExtras(dst []byte, e extras) []byte {
 	return dst
 }
 
-// extras reads what is left of a payload; allowed are the tags' bits.
+// extras reads the rest of a payload; allowed are the tags' bits.
 func (d decoder) extras(allowed uint) (e extras) {
 	for before := byte(0); d.Len() > 0; {
 		tag := d.Byte()

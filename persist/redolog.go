@@ -106,8 +106,8 @@ func (s *Store) fold() error {
 // errNoRoom reports that a commit does not fit in the redo log.
 var errNoRoom = errors.New("no room in the redo log")
 
-// appendRedo makes changes, and those that waited, durable in one frame of the redo log. It returns errNoRoom if
-// they need a transaction. The caller holds s.write.
+// appendRedo makes changes, and those that waited, durable in one frame of the redo log. It returns
+// errNoRoom if they need a transaction. The caller holds s.write.
 func (s *Store) appendRedo(list []change) error {
 	l := &s.log
 	l.buffer = appendChanges(appendChanges(l.buffer[:0], l.later), list)

@@ -23,9 +23,8 @@ type Loss struct {
 	// Samples counts committed records that are in no checkpoint and cannot be
 	// replayed, boundaries of minibatches among them.
 	Samples uint64
-	// State is true if what the model had learnt before the first record that is left is
-	// lost, because no checkpoint is left. Samples does not count what "edge train" had
-	// taught it.
+	// State is true if the state of before the first remaining record is lost, because no
+	// checkpoint is left. Samples does not count those of "edge train".
 	State bool
 	// Pending counts lost samples whose labels had not come.
 	Pending uint64

@@ -131,7 +131,7 @@ func Open(path string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// remedy says what to do where a file system refuses to write.
+// remedy returns the advice for an error with which a file system refuses to write.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):

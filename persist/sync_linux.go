@@ -19,8 +19,8 @@ func syncData(file *os.File) error {
 func random(file *os.File) { _ = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_RANDOM) }
 
 // forget drops a part of a file, 0 bytes to its end, from the kernel's cache. The cache
-// keeps what was read or written at once in pieces of up to 2 MiB, and a page written to a
-// piece counts as the whole of it.
+// keeps data that were read or written at once in pieces of up to 2 MiB, and counts a page
+// written to a piece as the whole of it.
 func forget(file *os.File, at, length int64) {
 	_ = unix.Fadvise(int(file.Fd()), at, length, unix.FADV_DONTNEED)
 }

@@ -111,9 +111,8 @@ func (c *classes) same(a, b string) bool {
 	return known && class == c.known[b]
 }
 
-// change changes the classes as a record does that was not written before. seq is that of the
-// record, or uncommitted and its place in the group. An error says why the classes do not allow
-// it.
+// change changes the classes by a new record. seq is that of the record, or uncommitted and its
+// place in the group. An error is the reason why the classes do not allow the record.
 func (c *classes) change(seq uint64, ev *online.Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,9 +147,9 @@ func (ch *classChange) repeats(other classChange) bool {
 	return other.kind == ch.kind && other.label == ch.label
 }
 
-// foresee changes the classes as records do that were checked before. All of them have the
-// place seq, unless that is 0. One that changes nothing is kept in mind as well: it may concern
-// a class of which the learner is yet to tell.
+// foresee changes the classes by records that were checked before. All of them have the place
+// seq, unless that is 0. One that changes nothing is kept as well: it may concern a class that
+// the learner has not reported yet.
 func (c *classes) foresee(records []online.Record, seq uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 // there are.
 const formerParts = 16
 
-// leaveFormerFleets looks in the filters of the latest run for changes that a reload reports:
-// a fleet in which no model is any more, of which the own contribution is removed from the
-// broker; one in which a model was not; and another name of this node. What the broker keeps of that name may be of another
-// device by now, as where a card was copied, so that a person has to decide.
+// leaveFormerFleets looks in the filters of the latest run for changes that a reload reports: a
+// fleet in which no model is any more, of which the own contribution is removed from the broker;
+// one in which a model was not; and another name of this node. What the broker keeps of that name
+// may be of another device by now, as where a card was copied, so that a person has to decide.
 func (n *Node) leaveFormerFleets(known []string) {
 	var names, concepts []string
 	for _, filter := range known {

@@ -104,7 +104,7 @@ func (n *Node) fleetView(r *request) (*mutation, error) {
 		return nil, err
 	}
 	data, from := map[string]any{}, json.NewDecoder(bytes.NewReader(text))
-	from.UseNumber() // a float64 would round what is above 2⁵³, which is then no uint64 for the reader
+	from.UseNumber() // a float64 would round numbers above 2⁵³, which are then no uint64 for the reader
 	return replyOnly(data), from.Decode(&data)
 }
 

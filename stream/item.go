@@ -136,8 +136,8 @@ func (it *item) detached() bool {
 	return len(it.outdated) > 0 || slices.ContainsFunc(it.examples, func(l example) bool { return l.window.detached })
 }
 
-// detach makes the item independent of its message, which comes again: what the message
-// holds beside the samples of stages is dropped.
+// detach makes the item independent of its message, which comes again. It keeps the samples of
+// stages alone.
 func (it *item) detach() {
 	it.examples = slices.DeleteFunc(it.examples, func(l example) bool { return !l.window.detached })
 	it.mutation = nil

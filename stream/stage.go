@@ -288,8 +288,8 @@ func (st *stage) levels(device string) []string {
 	return strings.Split(device, "/")
 }
 
-// stageClock is the timer of the worker's stages. It waits for what the broker has kept while the node
-// was away: rows of these moments, that windows would miss and held values would be too old for.
+// stageClock is the timer of the worker's stages. It waits for the messages that the broker has kept
+// while the node was away. Otherwise windows would miss their rows, and held values would be too old.
 type stageClock struct {
 	stages  []*stage
 	awaited func() time.Duration // for how long that may come; nil: it does not

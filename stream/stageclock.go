@@ -18,9 +18,9 @@ const (
 // shortestJump is the least progress of the wall clock beyond the monotonic one with which it was put forward.
 const shortestJump = time.Minute
 
-// look compares a reading of the clock with the one before, and tells the stages of a wall clock that was
+// look compares a reading of the clock with the one before, and adapts the stages to a wall clock that was
 // put forward meanwhile: by NTP after a start without a clock that runs on, or while the machine slept.
-// The monotonic clock tells it from an outage.
+// In an outage the monotonic clock goes on as well.
 func (w *worker) look(now time.Time) {
 	elapsed := now.Sub(w.seen)
 	if elapsed <= 0 {
@@ -36,7 +36,7 @@ func (w *worker) look(now time.Time) {
 	}
 }
 
-// checkTime warns of a row whose time is wrong, or is not where the configuration says.
+// checkTime warns of a row whose time is wrong, or is not at the configured path.
 func (w *worker) checkTime(src *source, msg *mqtt.Message, r *codec.Reading) {
 	st := src.stage
 	switch path := src.decoder.NamedTime(); {

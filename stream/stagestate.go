@@ -14,8 +14,8 @@ const maxStored = 32 << 20
 
 var errStored = errors.New("the stored windows are not of this version")
 
-// state returns what a later node continues from: the recent keys, oldest first, and the
-// windows.
+// state returns the state from which a later node continues: the recent keys, oldest first,
+// and the windows.
 func (st *stage) state() []byte {
 	b := []byte{1}
 	for i := range recentKeys {

@@ -109,8 +109,8 @@ func (u *unconfirmed) beginConnection(first *mqtt.Message, c mqtt.Cursor) {
 	if u.conn != nil { // the last confirmations of the previous connection
 		u.prune(u.conn.Confirmed())
 	}
-	// Without a session the broker sends nothing again: one that does has a session, and has
-	// not said so. A cursor far beyond all commits is that of a session that began later; one
+	// Without a session the broker sends nothing again: one that does has a session,
+	// although it denied it. A cursor far beyond all commits is that of a session that began later; one
 	// that is a little ahead is of commits that a restored backup lacks.
 	if c.Fresh && !first.Dup || c.Found && c.Sequence >= u.sequence+mqtt.SessionGap {
 		u.messages = u.messages[:0]

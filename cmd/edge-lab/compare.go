@@ -111,7 +111,7 @@ func (c *comparison) run(cmd *cobra.Command, files []string) error {
 	return c.show(cmd.OutOrStdout(), cells)
 }
 
-// cell compares one method on one set, or says why it cannot and returns nil.
+// cell compares one method on one set. If it cannot, it prints the reason and returns nil.
 func (c *comparison) cell(cmd *cobra.Command, name string, set *lab.Data, m *compare.Method, j *compare.Journal) (*compare.Cell, error) {
 	if why := m.Unfit(int(c.Train*float64(set.N())), set.C); why != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s, %s: left out: %s\n", name, m.Name, why)

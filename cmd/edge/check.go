@@ -38,7 +38,7 @@ with 1 if the broker does not do what the configuration needs.`,
   edge check -c edge.yaml --connect`,
 		Args: cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			if !connect { // otherwise it removes what it has published
+			if !connect { // otherwise it removes its publications
 				cli.EndAtSignals()
 			}
 			c, err := config.Load(path)

@@ -22,10 +22,10 @@ type reloaded struct {
 	err     error
 }
 
-// Reload reads the configuration again and puts it into effect; no sample is
-// lost or learnt twice. It waits until all models have recovered. It returns the keys that have changed; a node that has to
-// connect again may still be connecting then. On an error the daemon keeps the
-// old configuration.
+// Reload reads the configuration again and puts it into effect; no sample is lost or learnt twice.
+// It waits until all models have recovered. It returns the keys that have changed; a node that has
+// to connect again may still be connecting then. On an error the daemon keeps the old
+// configuration.
 func (d *Daemon) Reload(ctx context.Context) (changed []string, err error) {
 	if d.Source == nil {
 		return nil, errors.New("this program has no configuration that it could read again")

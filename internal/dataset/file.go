@@ -258,8 +258,8 @@ func (d *File) Next(row *Row) error {
 	return nil
 }
 
-// perhapsLabel says how a column with a word in the first row is made the label, where no flag
-// names that and the last column was taken for it.
+// perhapsLabel returns the advice to make a column with a word in the first row the label, where
+// no flag names the label and the last column was taken for it.
 func (d *File) perhapsLabel(i int, cell string) string {
 	first, _ := utf8.DecodeRuneInString(cell)
 	at := slices.Index(d.roles, label)

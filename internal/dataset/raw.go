@@ -36,8 +36,8 @@ type Tally struct {
 	Windows                    bool // the samples are windows
 }
 
-// String returns the tally as edge windows prints it; what is usually 0 is left out
-// where it is.
+// String returns the tally as edge windows prints it, without counts that are usually 0 and
+// are 0.
 func (t Tally) String() string {
 	what := "samples"
 	if t.Windows {
@@ -199,7 +199,7 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 	return l, r.checkTime(path, l.time)
 }
 
-// checkTime reports what a stage needs the time for, in a file that has none.
+// checkTime returns an error if a stage needs times and the file has none; it names the use.
 func (r *Raw) checkTime(path string, column int) error {
 	c := r.Stream.StageConfig()
 	switch rate := r.Stream.Raw.Rate.Hz; {

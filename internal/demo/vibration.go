@@ -37,7 +37,7 @@ var states = []string{"off", "ok", "unbalanced", "worn"}
 
 // vibration simulates an accelerometer of three axes on a machine whose state changes
 // every few seconds. Speed, strength and noise are others in each stay in a state, so that
-// the states overlap; a single row says little about them.
+// the states overlap; a single row does not separate them.
 type vibration struct {
 	rng   *rand.Rand
 	state string
@@ -96,7 +96,7 @@ type sensor struct {
 	rate      float64     // rows a second; 0: as fast as the daemon follows
 	labels    float64     // fraction of the stays that bring their label
 	messages  int64       // after which it ends; 0: none
-	ready     func() bool // the daemon receives what is published
+	ready     func() bool // the daemon receives publications
 	predicted atomic.Int64
 
 	stays    int

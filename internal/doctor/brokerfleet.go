@@ -17,7 +17,7 @@ const leastContribution = 4 << 10
 
 // fleets tests for each member of a fleet whether the broker keeps a retained message of
 // the size of a contribution, and sends it to subscriptions with a wildcard. Brokers
-// acknowledge what they drop.
+// acknowledge messages that they drop.
 func (p *brokerProbe) fleets(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(p.cfg.Models)) {
 		c := p.cfg.Models[name].Fleet

@@ -16,7 +16,7 @@ const (
 	probeQueue   = 3000    // messages while a client is away
 	probePayload = 4 << 20 // bytes
 	leastPayload = 256
-	ownPayload   = 1024 // about what the daemon itself publishes as info and predictions, without contributions to fleets
+	ownPayload   = 1024 // about the largest message of the daemon, contributions to fleets aside
 )
 
 // window measures the number of messages that the broker sends before one is

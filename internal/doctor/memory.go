@@ -38,11 +38,11 @@ const (
 	heapBase    = 4 << 20 // of the heap, beside models, queues and pending samples
 	programBase = 8 << 20 // pages of the program that are in use; the system reclaims the others
 	pendingBase = 1 << 10 // of a pending sample, beside its features
-	garbage     = 0.15    // of the heap that lasts, what the collector leaves until its next run; less under a goal
+	garbage     = 0.15    // garbage that the collector leaves until its next run, of the heap that lasts; less under a goal
 )
 
-// expectedMembers is the number of a fleet's other members where neither the configuration
-// nor the state says more.
+// expectedMembers is the least number of a fleet's other members, if the configuration has no
+// list of them.
 const expectedMembers = 16
 
 // footprintOf estimates the memory of a daemon under cfg. It counts the learnt
@@ -131,7 +131,7 @@ func (f *footprint) join(separator string) string {
 	return strings.Join(append([]string{all}, f.members...), separator)
 }
 
-// learntModel is what the state of a model has.
+// learntModel has the counts of a model's state.
 type learntModel struct{ classes, members int }
 
 // modelsLearnt counts the classes of each model in the state file, and the members of its

@@ -12,7 +12,7 @@ import (
 	"edge/stream/signal"
 )
 
-// Values of Splits.By: what is held out as a whole.
+// Values of Splits.By: the groups of rows that are held out as a whole.
 const (
 	SplitRows   = "rows"
 	SplitDevice = "device" // all samples of a device

@@ -42,7 +42,7 @@ type Prediction struct {
 }
 
 // Run predicts the rows of a file, or of in if path is -, and writes a JSON object
-// for each. It leaves out rows without any feature, and says how many.
+// for each. It leaves out rows without any feature, and prints their number.
 func (p *Prediction) Run(path string, in io.Reader, out, errOut io.Writer) error {
 	if err := p.Data.Check(); err != nil {
 		return exit.With(exit.Usage, err)

@@ -3,7 +3,7 @@
 //
 //   - Keeper is a connection to the broker that keeps the contributions of a fleet: Read,
 //     Forget, Publish. Each looks afterwards at the retained messages: many brokers
-//     acknowledge what they do not allow.
+//     acknowledge messages that they do not allow.
 //   - Export and Import move a contribution between a broker and a file.
 //   - Print writes a node's part in a fleet for people.
 package fleet

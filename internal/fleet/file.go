@@ -81,10 +81,10 @@ func (k *Keeper) Import(ctx context.Context, node string, features uint64, path 
 	return c, k.Publish(ctx, c, data)
 }
 
-// opening is what the contributions of all formats begin with.
+// opening is the first text of the contributions of all formats.
 const opening = "EFC"
 
-// explain returns an error of core.Decode with what a user can make of it.
+// explain returns an error of core.Decode in terms of the user.
 func explain(data []byte, err error) error {
 	switch {
 	case err == nil || len(data) == 0:

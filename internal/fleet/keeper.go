@@ -109,7 +109,7 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	return all, nil
 }
 
-// ended returns an error of the broker, and says so if the time of the command was over.
+// ended returns an error of the broker, with the reason if the time of the command was over.
 func ended(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		err = fmt.Errorf("the time to wait was over before the broker had answered: %w", err)
@@ -159,7 +159,7 @@ func (k *Keeper) Forget(ctx context.Context, member string) (int, error) {
 	return len(clear), nil
 }
 
-// Online reports whether the broker knows a node as online. It does not say so of a node
+// Online reports whether the broker knows a node as online. It is false for a node
 // whose state this user may not read.
 func (k *Keeper) Online(ctx context.Context, node string) (online bool, err error) {
 	state := make(chan string, 1)

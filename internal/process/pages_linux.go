@@ -39,8 +39,8 @@ func unmapPages(file string) {
 type mapping struct{ from, to uint64 }
 
 // unwritten returns the mappings of a file that are for reading, by /proc/self/smaps. One with
-// a page of its own, such as what a dynamic linker wrote, is left out, and one that
-// /proc/self/maps has otherwise: an emulator of user programs, such as qemu-arm, passes on
+// a page of its own, as by a dynamic linker, is left out, and one that differs in
+// /proc/self/maps: an emulator of user programs, such as qemu-arm, passes on
 // smaps with the addresses of its own memory.
 func unwritten(file, maps string, smaps io.Reader) (all []mapping) {
 	known := map[string]bool{}

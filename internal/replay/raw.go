@@ -110,7 +110,7 @@ func routesOf(s codec.Stream, given string) (all []route, err error) {
 }
 
 // templateOf returns the topic of a stream's rows, with {device} and, for values, {signal};
-// "" if the configuration does not tell it.
+// "" if the configuration does not have it.
 func templateOf(of codec.Stream) string {
 	if of.TopicTemplate == "" {
 		if len(of.Topics) != 1 {

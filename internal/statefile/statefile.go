@@ -58,7 +58,7 @@ func Unused(store *persist.Store, cfg *config.Config) []string {
 }
 
 // Vacant reports whether a model in a state file has learnt nothing, keeps no sample, and was
-// told nothing by requests, but for classes that its configuration also declares. Nothing is
+// not changed by requests, but for classes that its configuration also declares. Nothing is
 // lost with it.
 func Vacant(store *persist.Store, name string, declared []string) bool {
 	learner, kept, _, err := Restore(store, name, nil)

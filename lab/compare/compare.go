@@ -6,8 +6,8 @@
 //	journal.go  Journal: the runs that are done, so that a comparison continues
 //	table.go    Cell: the mean over the splits; tables
 //
-// A comparison of methods from different starts says nothing: Split and Start of a number
-// are the same for all of them.
+// Split and Start of a number are the same for all methods: from different starts they cannot
+// be compared.
 package compare
 
 import (

@@ -229,7 +229,7 @@ func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string
 }
 
 // rest is what nodes do before held out rows judge them, when no labels come any more and
-// fleet.max_wait has passed: they close the open minibatch, publish what is new, and merge.
+// fleet.max_wait has passed: they close the open minibatch, publish new contributions, and merge.
 func rest(cfg *Config, nodes []*node, published *fleet.Set) error {
 	if cfg.Alone || cfg.Test == 0 || cfg.Before > 0 {
 		return nil

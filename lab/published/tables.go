@@ -53,7 +53,7 @@ const Edge = "edge"
 
 // TablesConfig are the conditions of the tables.
 type TablesConfig struct {
-	Methods  []string  // the first is what others are compared with, split by split
+	Methods  []string  // the others are compared with the first, split by split
 	Only     []string  // sets; nil: all
 	Inducing []float64 // fractions of the rows learnt
 	Splits   int

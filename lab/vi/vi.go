@@ -73,8 +73,8 @@ func (v *VI) expect() {
 	}
 }
 
-// ExpectedLog is E[log p(y)] of a label that is the largest with probability p: what the bound
-// sees, in contrast to log E[p(y)], which predictions are scored by.
+// ExpectedLog is E[log p(y)] of a label that is the largest with probability p. The bound
+// contains it; predictions are scored by log E[p(y)].
 func (v *VI) ExpectedLog(p float64) float64 {
 	least, span := levels(v.Eps, v.C)
 	return least + span*p

@@ -179,7 +179,7 @@ func (t *Threshold) Decode(d *wire.Decoder, minibatch int) {
 }
 
 // DecodeLogOdds reads the state of programs whose scores were log odds, and drops
-// it: they say nothing about the mass above a class. The threshold begins again.
+// it: the mass above a class does not follow from them. The threshold begins again.
 func DecodeLogOdds(d *wire.Decoder) {
 	d.Number("coverage")
 	d.Number("sum of misses")

@@ -56,8 +56,8 @@ type Config struct {
 	// Lambda is that of page-hinkley, the rise that is drift, in standard
 	// deviations times samples. Default 50, range 1 to 1e6.
 	Lambda float64 `yaml:"lambda"`
-	// Cooldown is the number of labels for which a level stays on: a warning after
-	// its last cause, a drift after its event, and meanwhile no other is reported. Default 500, range 1 to 1e9.
+	// Cooldown is the number of labels for which a level stays on: a warning after its last cause,
+	// a drift after its event, and meanwhile no other is reported. Default 500, range 1 to 1e9.
 	Cooldown uint64 `yaml:"cooldown"`
 	// Action is none, forget, reseed or rollback. Default none.
 	Action Action `yaml:"action"`

@@ -45,8 +45,8 @@ type sum struct {
 	a, b []float64 // H×M×M lower triangles, H×M
 }
 
-// Merge adds the contributions of a set, and says what a receiver that shares a basis does
-// to its own. The result is a function of the receiver and the set. The error is
+// Merge adds the contributions of a set, and decides how a receiver that shares a basis
+// changes its own. The result is a function of the receiver and the set. The error is
 // model.ErrFactor if a basis does not factor.
 func (r *Receiver) Merge(s *Set) (*Merge, error) {
 	m, err := r.sum(s)

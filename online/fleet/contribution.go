@@ -76,8 +76,8 @@ type Header struct {
 	Weights    []float64 // of the horizons in the member's answers, 0 to 1
 }
 
-// Contribution is what the labels of one member have taught it. It is immutable once it
-// is in a Set. The numbers are kept as they are in a message before it is packed, see Held.
+// Contribution holds the parameters that the labels of one member have taught it. It is
+// immutable once it is in a Set. The numbers are kept as they are in a message before it is packed, see Held.
 //
 // Of each horizon and class it holds the Cholesky factor R of A + ridge·I and β = R⁻¹b.
 // Whatever its rounding is, R·Rᵀ is positive semi-definite; that of A itself would make
@@ -217,7 +217,7 @@ func (c *Contribution) Held() int {
 	return len(c.sites) + len(c.forest) + len(c.exponents) + 8*(len(c.Params.Theta)+len(c.Scale.Mu)+len(c.Scale.Sd)+len(c.Scale.Ranks))
 }
 
-// encodeParts returns what is behind the sites, and the magic that tells of it.
+// encodeParts returns the parts behind the sites, and the magic of a message with them.
 func (c *Contribution) encodeParts() (opening string, parts []byte) {
 	var e, fields wire.Encoder
 	if len(c.forest) > 0 && appendFields(&fields, c.forest, len(c.Classes)) {

@@ -10,8 +10,8 @@ import (
 	"edge/online/wire"
 )
 
-// Forest is what a member's own labels have taught its forest. The weights of the leaves
-// are numbers of 16 bits.
+// Forest is a member's forest as its own labels have taught it. The weights of the leaves are
+// numbers of 16 bits.
 type Forest struct {
 	Member        string
 	N             uint64   // labels learnt

@@ -47,9 +47,9 @@ func (c *candidate) misleads(least float64) bool {
 	return c != nil && c.tested && c.trust < least && c.skill < minSkill
 }
 
-// candidates returns the forests of the open members, tested by own labels, by their places in
-// the set; nil for the others. Where the devices differ by gain and offset a receiver without a scaling of its own
-// takes none.
+// candidates returns the forests of the open members, tested by own labels, by their places in the
+// set; nil for the others. Where the devices differ by gain and offset a receiver without a scaling
+// of its own takes none.
 func (r *Receiver) candidates(s *Set, open []int) []*candidate {
 	all := make([]*candidate, len(s.members))
 	power := 1 / math.Sqrt(float64(1+len(open)))
@@ -102,10 +102,10 @@ func (r *Receiver) addForests(m *Merge, all []*candidate) {
 //
 //	d_r = log q(y_r) − log π(y_r),  q ∝ p^t,     u_r = log p(y_r) − ∑_k π(k)·log p(k)
 //
-// given that the class is in K, the classes that both know. The power t is n^−½ for n forests
-// in the mean to which their members tune them: each of them alone is surer than that. The score
-// u is the derivative of log π·p^t by t at 0: it does not depend on how sure the forest is. Fewer than MinWindow such
-// labels test nothing, nor do fewer than two such classes.
+// given that the class is in K, the classes that both know. The power t is n^−½ for n forests in
+// the mean to which their members tune them: each of them alone is surer than that. The score u is
+// the derivative of log π·p^t by t at 0: it does not depend on how sure the forest is. Fewer than
+// MinWindow such labels test nothing, nor do fewer than two such classes.
 func (l *Labels) test(f *candidate, power float64) {
 	if l == nil || len(l.Y) == 0 {
 		return

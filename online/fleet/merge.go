@@ -61,7 +61,7 @@ type Merge struct {
 	Trust    float64 // of all the sums together, as of a Member
 	Tested   bool    // Trust is known
 	Comparison
-	Sharing  *Sharing // what it does to the receiver's basis; nil: the receiver shares none
+	Sharing  *Sharing // the change of the receiver's basis; nil: the receiver shares none
 	Announce *Common  // to be published once the merge is durable; nil: nothing. Not encoded
 	Unfit    Reason   // of the common basis that is not adopted; None: there is none. Not encoded
 	// A and B are E and e, for each horizon and class: M(M+1)/2 numbers, the rows of the

@@ -14,7 +14,8 @@ import (
 // of its numbers, and a DEFLATE stream (RFC 1951).
 const packedMagic = "EFC4"
 
-// maxGain bounds what a packed byte may become: a Huffman code has one bit at least.
+// maxGain is the largest number of bytes that a packed byte may become: a Huffman code has one
+// bit at least.
 const maxGain = 8
 
 // codeBytes is the number of bytes that have Huffman codes of their own.

@@ -80,7 +80,7 @@ func classesOf(all []*Contribution) (names []string) {
 	return slices.Compact(names)
 }
 
-// answer is what one member answers at the probes of all.
+// answer holds the answers of one member at the probes of all.
 type answer struct {
 	known []bool    // n  the member is certain there; nil: it gives no answer
 	probs []float64 // n×C  of all classes, 0 for those that it does not know

@@ -7,10 +7,10 @@ import (
 	"edge/model/dense"
 )
 
-// On calls add with the sums of each horizon and class, written in basis b, whose features
-// have these units in common with those of the merge: the lower triangle of E, M×M, and e. They are valid until the next call. On its own basis the
-// sums are those of the merge, to the last bit. The error is model.ErrFactor if a basis
-// or a sum does not factor, and nothing more is added.
+// On calls add with the sums of each horizon and class, written in basis b, whose features have
+// these units in common with those of the merge: the lower triangle of E, M×M, and e. They are
+// valid until the next call. On its own basis the sums are those of the merge, to the last bit. The
+// error is model.ErrFactor if a basis or a sum does not factor, and nothing more is added.
 func (m *Merge) On(b *Basis, u Units, add func(h, k int, a, sum []float64)) error {
 	size, from := b.Params.M, m.Params.M
 	p, err := newProjector(b, u)

@@ -10,16 +10,16 @@ import (
 // maxMove bounds the change of a parameter by an average.
 const maxMove = 1
 
-// Sharing is what a merge does to the basis of a receiver that shares one.
+// Sharing is the change that a merge makes to the basis of a receiver that shares one.
 type Sharing struct {
 	Birth             // of the common basis that the receiver has afterwards; Number 0: none
 	Start   *Common   // where it begins; nil: it has that basis, or its own becomes the common one
 	Members int       // whose parameters are averaged, itself included
 	Move    []float32 // added to the parameters; nil: nothing
-	Settled bool      // no other first basis is expected: what was kept for one may go
+	Settled bool      // no other first basis is expected: data kept for one may go
 }
 
-// BasisRequest is what the owner of a Set knows about the common basis, and wants of a merge.
+// BasisRequest is the owner's knowledge about the common basis, and its wish for a merge.
 type BasisRequest struct {
 	Vacant  bool   // all retained messages are known, and none of them is a common basis
 	Settled bool   // see Sharing

@@ -29,8 +29,8 @@ type Window struct {
 }
 
 // trial tests contributions by a window. The classes that compete for a label are the
-// known ones and its own: what a member knows about a class that does not come here
-// would take probability from the ones that do.
+// known ones and its own: other classes of the member, which do not come here, would take
+// probability from the ones that do.
 type trial struct {
 	*Window
 	m    int

@@ -11,7 +11,7 @@
 //  4. the weights take a step for one sample of the ring, drawn at random.
 //
 // Beside the forests of a fleet's members a second set of weights takes the same steps by the
-// error of the mean of all forests (tuned.go), by the answers of the members that the
+// error of the mean of all forests (tuned.go). The answers of the members are those that the
 // prediction of a sample has computed, if these forests are still there (heard.go).
 //
 // It begins with the first label, and the builds of the warm-up do not start it again:

@@ -90,7 +90,7 @@ func (l *Learner) Latest(n int) (x []float32, classes []int) {
 	return x, classes
 }
 
-// Share tells that a snapshot shares the forest: it is copied before it changes.
+// Share notes that a snapshot shares the forest: it is copied before it changes.
 func (l *Learner) Share() {
 	if l != nil {
 		l.shared = true

@@ -94,7 +94,7 @@ func copyRow(s []float32, to, from, classes int) {
 // try splits a leaf by its stored samples, if they are enough and of several classes
 // and a feature separates them. Both children begin with the leaf's weights, so that the
 // answers stay as they are, and with a part of its squares, so that they soon differ:
-// what the leaf has learnt says less about each of them.
+// the weights of the leaf fit each of them less.
 //
 // A full tree splits only a leaf that many of the stored samples are in, and makes one of two
 // leaves that none is in: a stream that moved to another range would stay in the few leaves

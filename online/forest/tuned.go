@@ -14,8 +14,8 @@ import (
 //
 // The mean of n forests has a part 1/n of each, so that a step of the mean takes n times as
 // large a one of the own weights. Members learn at the same time, each without the latest steps
-// of the others. What they have learnt since the latest merge is therefore damped at the next
-// one, w ← base + n^−½·(w − base), and in what a member publishes.
+// of the others. Their steps since the latest merge are therefore damped at the next
+// one, w ← base + n^−½·(w − base), and in the contribution that a member publishes.
 //
 // Source: Liu & Yao (1999), "Ensemble learning via negative correlation", for learning by the
 // error of the mean; McMahan et al. (2017), "Communication-efficient learning of deep networks
@@ -36,8 +36,8 @@ const (
 	relearnEach   = 12
 )
 
-// Among tells with whose forests the next samples are learnt; nil: there are none. The view may
-// have others by the time they are.
+// Among sets the members' forests with which the next samples are learnt; nil: there are none.
+// The view may have others by the time they are.
 func (l *Learner) Among(members *model.MemberForests) {
 	if l != nil {
 		l.members = members
@@ -194,7 +194,7 @@ func (t *tuned) widen(leaves int, widen func([]float32) []float32) {
 	}
 }
 
-// split gives the second leaf of a split what the first one has, as try does.
+// split gives the second leaf of a split the values of the first one, as try does.
 func (t *tuned) split(from, to, classes int) {
 	if t != nil {
 		w := t.forest.Weights

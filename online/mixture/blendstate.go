@@ -31,8 +31,8 @@ func (x *exponents) encode(e *wire.Encoder) {
 	}
 }
 
-// DecodeBlends reads the values that EncodeBlends wrote after the first one, which says
-// whether a forest is among the stored experts. If there is none any more, the horizons
+// DecodeBlends reads the values that EncodeBlends wrote after the first one. forest is that
+// first one: whether a forest is among the stored experts. If there is none any more, the horizons
 // inherit its exponent. One that the stored experts lack has to show its worth first: the
 // exponents were learnt without it, and its own begins with 0.
 func (m *Mixture) DecodeBlends(d *wire.Decoder, forest bool) {

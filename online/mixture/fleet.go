@@ -17,7 +17,7 @@ type fleet struct {
 }
 
 // Ahead is the log weight by which the horizons of a fleet begin ahead of the own ones:
-// more data is better until the evidence says otherwise.
+// more data is better until the evidence shows the contrary.
 const Ahead = 4
 
 // banked is the number of horizons in the bank, with those of the fleet.

@@ -13,8 +13,8 @@ import (
 //	odds ← odds + clip(Σ_i log p(y_i | x_i)/π(y_i), ±maxVote),   Prior = 1/(1 + e^odds)
 //
 // The errors of a minibatch are alike, so that one that p fails to predict must not
-// outvote all others; but where features say nothing each label counts for little,
-// and its evidence must not be discounted as in weigh. The bound on the odds lets
+// outvote all others. Where features have nothing to do with the label, each label counts for
+// little, and its evidence must not be discounted as in weigh. The bound on the odds lets
 // the frequencies answer soon where the features lose their meaning, and the
 // features where they gain one.
 //

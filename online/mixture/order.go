@@ -68,7 +68,7 @@ func (m *Mixture) NextLabel(k int) {
 
 // Foresee calls Foresee of the view for each of the next samples, with the order of the
 // labels as it will be before the sample's own. Labels are the classes of the samples; −1:
-// one whose label NextLabel is not told. Nothing else has changed afterwards.
+// the sample's label does not go to NextLabel. Nothing else has changed afterwards.
 func (m *Mixture) Foresee(labels []int, ws *model.Workspace) {
 	o, v := &m.order, &m.view.Pool.Order
 	if v.Steps == nil {

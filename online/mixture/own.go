@@ -13,8 +13,8 @@ import (
 // without the fleet is better then.
 //
 // Their mixture by the evidence of the latest labels is a third answer, and the three are
-// weighted by the evidence of many labels, since few tell little about an answer that is
-// always a little better:
+// weighted by the evidence of many labels, since few do not show an answer that is always a
+// little better:
 //
 //	p = s_1·p_with + s_2·p_without + s_3·(f·p_with + (1 − f)·p_without)
 //
@@ -84,7 +84,7 @@ func (o *own) observe(class int, weight float64, names []string, ws *model.Works
 }
 
 // weigh updates the weights of both answers by a label, of which they had the probabilities
-// with and without. It does so at once: where labels dwell, one tells much about the next.
+// with and without. It does so at once: where labels dwell, the next label is likely the same.
 func (o *own) weigh(weight, with, without float64) {
 	answers := [3]float64{with, without, without + float64(o.fast.share()*(with-without))}
 	for i, p := range answers {

@@ -26,9 +26,9 @@ func (m *Mixture) setMembers() {
 }
 
 // EndWarmup gives members that differ in their sharpness alone the same weight, the
-// mean of theirs: the models of the warm-up had few observations, and how bold or timid
-// their answers were says nothing about the last one. For the same reason the experts of
-// the features begin anew. What the order of the labels is worth stays.
+// mean of theirs. The models of the warm-up had few observations: the sharpness that suited
+// their answers need not suit the last one. For the same reason the experts of the features
+// begin anew. The weight of the order of the labels stays.
 func (m *Mixture) EndWarmup() {
 	m.restartFeatures()
 	mean := make([]float64, len(model.Members))

@@ -45,7 +45,7 @@ func (b *Bank) noteGradient(worker, h, i int, py float64) {
 	w.grad.ev[b.basis(y)].Q[at] += weight * power * d
 }
 
-// sumNoise adds up what the points have noted for all of them, in order.
+// sumNoise adds up the gradients that the points have noted, in the order of the points.
 func (b *Bank) sumNoise(points int) {
 	g, size := &b.work.grad, b.gradientRoom()
 	g.eps, g.objective = 0, 0

@@ -6,8 +6,8 @@ import (
 	"edge/model/dense"
 )
 
-// added is what the sites of a step's new points change, for one latent function, in a
-// posterior without them. In the coordinates a = U·w the covariance of that is the
+// added is the change that the sites of a step's new points make, for one latent function, to
+// a posterior without them. In the coordinates a = U·w the covariance of that is the
 // identity. The sites s1, s2 of the rows A, n×M, add AᵀSA to it, S = diag(s1), so that
 //
 //	R·Rᵀ = I + √S·A·Aᵀ·√S

@@ -60,7 +60,7 @@ func (b *Bank) copyJoined() {
 	b.forgetJoined()
 }
 
-// forgetJoined tells that nothing of the posteriors that ownPosteriors has left out is needed.
+// forgetJoined drops the posteriors that ownPosteriors has left out, once nothing needs them.
 func (b *Bank) forgetJoined() {
 	clear(b.before)
 	b.before = b.before[:0]

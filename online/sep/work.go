@@ -28,7 +28,7 @@ func (w *work) moments(h, size int) (mean, variance []float64) {
 	return w.mean[h*size : (h+1)*size], w.variance[h*size : (h+1)*size]
 }
 
-// tasks are run by a team, with what they have to know.
+// tasks are run by a team, with their arguments.
 type tasks struct {
 	marginals, refine, features, absorb, renew, refresh, project, window, basis, ascend func(worker, i int) error
 

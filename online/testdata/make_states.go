@@ -26,7 +26,7 @@ type Golden struct {
 	Kernel   online.Kernel   `json:"kernel"`
 	Temporal online.Temporal `json:"temporal"`
 	State    []byte          `json:"state"`
-	Then     []Example       `json:"then"`   // what is learnt after the state was written
+	Then     []Example       `json:"then"`   // examples after the state was written
 	Scores   score.Scores    `json:"scores"` // after that
 	X        [][]float64     `json:"x"`
 	Probs    [][]float64     `json:"probs"` // predictions for X after that

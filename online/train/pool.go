@@ -22,7 +22,7 @@ const (
 type pool struct{ a [2]float64 }
 
 // probsTo stores the combination of p0 and p1, C each, in dst, and returns the log of
-// what they were divided by.
+// their sum before it was normalised.
 func (p *pool) probsTo(dst, p0, p1 []float64) float64 {
 	top := math.Inf(-1)
 	for k := range dst {

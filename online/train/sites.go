@@ -50,7 +50,8 @@ func (t *Trainer) updateSites(rows []int) (epsGrad float64) {
 }
 
 // share is the part of an explicit site of precision s1 that is in a marginal of
-// variance v: all of it in full batches. left is what a pass of minibatches has left.
+// variance v: all of it in full batches. left is the part that remains after a pass of
+// minibatches.
 func (t *Trainer) share(left, s1, v float64) float64 {
 	if t.summed() {
 		return 1

@@ -370,10 +370,10 @@ type Labels struct {
 	// Last accepts a label without an id, for the newest sample of the model; the
 	// payload may then be the label alone: ON. Default false.
 	Last bool `yaml:"last"`
-	// Sticky: the topics tell a state, and the last word is the label of each row of
-	// the device, or without its levels in the topic of all devices, until another
-	// comes. Such a label was known before the sample: the sample is predicted without
-	// it and without the order of the labels. Default false.
+	// Sticky: the topics bring a state. The last word is the label of each row of the device, or
+	// without its levels in the topic of all devices, until another comes. Such a label was known
+	// before the sample: the sample is predicted without it and without the order of the labels.
+	// Default false.
 	Sticky bool `yaml:"sticky"`
 	// MaxAge is the age above which a state is no label any more. 0: none. Default 0.
 	MaxAge time.Duration `yaml:"max_age"`

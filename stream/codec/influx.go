@@ -67,7 +67,7 @@ func (c influxCodec) decode(payload []byte) ([]Reading, *Refusal) {
 }
 
 // lineOf returns the line in which entry n of a payload begins, beside which there may be empty
-// lines and comments. The decoder does not tell it.
+// lines and comments. The decoder does not know it.
 func lineOf(payload []byte, n int) int {
 	r := lineReader{rest: payload}
 	for lines := lineprotocol.NewDecoder(&r); n > 0 && lines.Next(); n-- {

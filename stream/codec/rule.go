@@ -256,7 +256,7 @@ func IsCommonWord(text string) bool {
 	return ok
 }
 
-// unknownWords are the texts by which systems tell that a state, or a value, is not known.
+// unknownWords are the texts that systems send for a state, or a value, that is not known.
 var unknownWords = [...]string{"", "null", "unknown", "unavailable", "none"}
 
 // isUnknownWord reports whether a text is one of unknownWords, in any case.

@@ -72,7 +72,7 @@ func (d *Decoder) stateText(payload []byte) (text []byte, told bool) {
 	return payload, false
 }
 
-// isNoState reports whether a text, in any case, tells that a state is not known. A word of the
+// isNoState reports whether a text, in any case, stands for a state that is not known. A word of the
 // map is a label.
 func (s *schema) isNoState(text []byte) bool {
 	text = bytes.TrimSpace(text[:min(len(text), 64)]) // longer than any of unknownWords

@@ -23,9 +23,9 @@ const all = "#"
 
 // asking asks the broker to send messages again that it keeps: those of silent members,
 // one that did not come when it should, and now and then those of all, since one may be of a
-// member that nobody has heard of. Messages are of QoS 0, and a cluster or a bridge loses one
+// member that is not known yet. Messages are of QoS 0, and a cluster or a bridge loses one
 // where its servers lose each other; a member without new labels publishes no more, so that
-// nothing would replace what was lost. A member is silent after three times the pause between
+// nothing would replace the lost message. A member is silent after three times the pause between
 // its latest two messages.
 type asking struct {
 	due  []string             // members whose messages are to be asked for
@@ -80,7 +80,7 @@ func (m *Member) ask(now time.Time) (ask, enough []string) {
 	if few && (a.all.due(now, m.link.at, askAllAfter) || len(due) > askTogether) {
 		due = []string{all}
 	}
-	if _, open := a.open[all]; few && a.vacated && !open { // what was asked for before came when there was no room
+	if _, open := a.open[all]; few && a.vacated && !open { // earlier answers came when there was no room
 		due, a.crowded, a.vacated, a.room = []string{all}, false, false, true
 	}
 	slices.Sort(due)

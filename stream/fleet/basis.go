@@ -84,7 +84,7 @@ func (m *Member) request(now time.Time, set *core.Set) *core.Set {
 	return set
 }
 
-// mergedBasis notes what a merge did to the model's basis.
+// mergedBasis notes how a merge changed the model's basis.
 func (m *Member) mergedBasis(now time.Time, sum *core.Merge) {
 	s, b := sum.Sharing, &m.basis
 	b.asked = core.NoRebase
@@ -106,7 +106,7 @@ func (m *Member) mergedBasis(now time.Time, sum *core.Merge) {
 		m.event("fleet_basis", fmt.Sprintf("basis %d of %s is adopted", s.Number, s.Author))
 	}
 	if changed && m.own.published {
-		b.former = true // contributions say of which basis they are
+		b.former = true // contributions name their basis
 	}
 	if c := sum.Announce; c != nil {
 		m.set.Offer(c)

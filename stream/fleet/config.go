@@ -111,7 +111,7 @@ type Config struct {
 	// decide instead.
 	Trust Trust `yaml:"trust"`
 	// Unseen is the use of the members' answer for classes with few own labels:
-	// report says it beside the prediction, mix puts it into the prediction. Default
+	// report publishes it beside the prediction, mix puts it into the prediction. Default
 	// report.
 	Unseen online.Unseen `yaml:"unseen" jsonschema:"enum=report,enum=mix"`
 }

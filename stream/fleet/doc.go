@@ -6,8 +6,8 @@
 //	                                       the message above is then the list of parts
 //
 // A Member receives these messages and returns the due work in each Step. It keeps the newest
-// contribution of each other member and nothing older: what a node merges depends on
-// what the broker keeps alone. All times are those of the caller, by a monotonic clock.
+// contribution of each other member and nothing older: a merge depends on the messages that
+// the broker keeps, and on nothing else. All times are those of the caller, by a monotonic clock.
 //
 // # Versions
 //
@@ -15,7 +15,7 @@
 // start, above the one that the state file and the broker know, and is durable before the
 // first publication: a node that was restored from a backup wins over its own future. Where
 // the broker has forgotten that future, an older version of another process counts as well,
-// once it is published: the others hold then what the broker keeps.
+// once it is published: the others then hold the same version as the broker.
 //
 // A node waits five seconds at its first connection for its message of before. One that
 // ends earlier takes a second without a message as the end of the retained ones: if its

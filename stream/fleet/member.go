@@ -141,7 +141,7 @@ func (m *Member) Continue(cfg Config, event func(kind, detail string)) {
 	}
 	m.basis.rebase, m.basis.asked = max(m.basis.rebase, m.basis.asked), core.NoRebase
 	m.merge.changed = m.merge.changed || m.merge.running || len(old) > 0
-	m.merge.running = false // what the former node did not commit has not happened
+	m.merge.running = false // a merge that the former node did not commit has not happened
 	m.forgetPeers()
 }
 
@@ -183,7 +183,7 @@ func (m *Member) Receive(now time.Time, topic string, payload []byte, retained b
 	case !ok:
 		m.refuse(now, BadName, topic, errors.New("no topic of a member"))
 	case name == BasisName && !m.shares():
-	case len(payload) == 0 && part >= 0: // of a larger one before; the list says which parts there are
+	case len(payload) == 0 && part >= 0: // of a larger one before; the list names the present parts
 	case len(payload) == 0:
 		delete(m.assemblies, name)
 		switch {

@@ -94,7 +94,7 @@ func (m *Member) Merged(now time.Time, sum *core.Merge) {
 	m.counts.Merges++
 	m.compareScales(sum.Comparison)
 	m.mergedBasis(now, sum)
-	for _, p := range m.peers { // of those that are left out an earlier merge says nothing any more
+	for _, p := range m.peers { // an earlier merge is not valid any more for those that are left out
 		p.result, p.merged = core.Member{}, false
 	}
 	for _, v := range sum.Members {

@@ -131,7 +131,7 @@ func (m *Member) chooseEpoch(now time.Time, within time.Duration) {
 }
 
 // above is the epoch of a process that comes after one with that epoch. The last one that the
-// others accept has none above it: what it publishes counts as that of a restored state.
+// others accept has none above it: its publications count as those of a restored state.
 func above(epoch uint64) uint64 { return min(epoch+1, maxEpoch-1) }
 
 // compareFormer looks whether the state file has fewer labels than this node has published

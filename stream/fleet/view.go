@@ -71,7 +71,7 @@ type Own struct {
 	Age     *float64 `json:"age_s"` // of it; null: none
 }
 
-// Common is what the members have in common.
+// Common describes the basis and the scale that the members have in common.
 type Common struct {
 	Basis *BasisView `json:"basis,omitempty"` // absent: the model shares none, or has not merged since the start
 	// Scales is the mean trust of the members by the two values of fleet.scale; absent: not
@@ -79,7 +79,7 @@ type Common struct {
 	Scales map[string]float64 `json:"scales,omitempty"`
 }
 
-// common describes what the members have in common.
+// common returns the basis and the scale that the members have in common.
 func (m *Member) common() (c Common) {
 	if b := &m.basis; b.birth.Number > 0 {
 		c.Basis = &BasisView{b.birth.Number, b.birth.Author, b.members}
@@ -135,7 +135,7 @@ func (m *Member) View(now time.Time, of Model) View {
 	if !m.merge.at.IsZero() {
 		v.MergeAge = seconds(now.Sub(m.merge.at))
 	}
-	var labels float64 // an integer would overflow, if a member says that it has 2⁶³ or more
+	var labels float64 // an integer would overflow, if a member claims 2⁶³ or more
 	for _, c := range m.set.Members() {
 		p := m.peers[c.Member]
 		one := MemberView{

@@ -102,7 +102,7 @@ type Counters struct {
 // Conn returns the current connection, nil while disconnected.
 func (c *Client) Conn() *Conn { return c.current.Load() }
 
-// keptWithin is the time after a connect in which the broker begins to send what it has kept.
+// keptWithin is the time after a connect in which the broker begins to send the messages that it has kept.
 const keptWithin = 2 * time.Second
 
 // Awaited returns for how long messages that the broker has kept for a node that was away may be the

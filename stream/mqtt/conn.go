@@ -236,7 +236,7 @@ const (
 )
 
 // awaitAnswers waits until the broker answers pings. Where more retained messages of the
-// subscriptions wait than its queue holds, it drops the answers to what comes meanwhile:
+// subscriptions wait than its queue holds, it drops its answers to packets that come meanwhile:
 // mosquitto does so above max_queued_messages packets. After the first answer, the broker has
 // pingAgain for each other one.
 func (conn *Conn) awaitAnswers(ctx context.Context) {

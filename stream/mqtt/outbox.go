@@ -68,7 +68,7 @@ func NewOutbox(cfg OutboxConfig, c *Counters) *Outbox {
 }
 
 // OnRefused sets a function that is called, before Serve, when a publication was discarded
-// because the broker ended one connection after the other upon it; limit says that all as
+// because the broker ended one connection after the other upon it. limit is true if all as
 // large are discarded from then on.
 func (o *Outbox) OnRefused(f func(topic string, bytes int, limit bool)) { o.refused = f }
 

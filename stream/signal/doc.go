@@ -1,5 +1,5 @@
 // Package signal turns rows of signals into samples: held values of several inputs,
-// derived signals, windows and their features. A row is what a device measured at one
+// derived signals, windows and their features. A row holds the values of a device at one
 // moment; a sample is D numbers with an id.
 //
 //	values → hold → derive → window → sample
@@ -12,7 +12,7 @@
 //	config.go   Config and its checks
 //	span.go     a length in rows, in time, or of one message
 //	stage.go    Stage: rows in, samples out
-//	device.go   what is kept of one device
+//	device.go   the rows and values of one device
 //	time.go     gaps, late rows, clocks that jump
 //	hold.go     last values of several inputs
 //	window.go   windows by count, by time and by message

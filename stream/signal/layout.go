@@ -85,7 +85,7 @@ func newLayout(c Config, chosen []string) (*layout, error) {
 			return nil, err
 		}
 	}
-	var unused []int // positions in made of what is left out unless it is chosen
+	var unused []int // positions in made of features that are left out unless they are chosen
 	for i, name := range l.values {
 		if slices.Contains(l.windowed, i) {
 			continue

@@ -113,7 +113,7 @@ func times(e *wire.Encoder, all ...int64) {
 
 func moment(r *wire.Decoder) int64 { return int64(r.Uint64()) }
 
-// save appends what is kept of a device.
+// save appends the rows and values of a device.
 func (d *device) save(e *wire.Encoder) {
 	e.String(d.name)
 	times(e, d.inputs...)

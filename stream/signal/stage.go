@@ -60,7 +60,7 @@ type Options struct {
 	LateMessages int
 	State        State    // of labels that are a state
 	Courses      bool     // samples have the course of their signals
-	Windows      *Windows // is told how far the windows are; nil: none
+	Windows      *Windows // learns how full the windows are; nil: none
 }
 
 // Input is a source of some of the signals.
@@ -103,7 +103,7 @@ type Stage struct {
 	arena   []float64 // features of the samples in out
 	ids     []byte
 	columns columns
-	series  [2][]float64 // of one or two signals of a window, without what is missing
+	series  [2][]float64 // of one or two signals of a window, without missing values
 	now     []float64    // V values of a row, or all that the stage made
 	aged    []float64    // held values, NaN for those that are too old
 	tally   []run
@@ -185,8 +185,8 @@ func (s *Stage) Take(m *Message) []Sample {
 	return s.out
 }
 
-// Clock tells the stage that it is now, in ns since 1970, and returns the samples that
-// only the passing of time completes.
+// Clock sets the time of the stage, in ns since 1970, and returns the samples that only the
+// passing of time completes.
 func (s *Stage) Clock(now int64) []Sample {
 	s.reset()
 	if s.due == 0 || now < s.due {
@@ -209,10 +209,10 @@ func (s *Stage) Clock(now int64) []Sample {
 // Due returns the moment at which Clock has work, in ns since 1970; 0: none.
 func (s *Stage) Due() int64 { return s.due }
 
-// SetState tells the stage that the state of a device, or with "" of all devices, is a
-// label from now on. kept: the broker has it from an earlier time; if it is known
-// already, its age goes on. SetState returns the samples that end before. With kept there are
-// none, nor with awaited, since rows that the broker has too may come after it.
+// SetState makes a label the state of a device, or with "" of all devices, from now on. kept:
+// the broker has it from an earlier time; if it is known already, its age goes on. SetState
+// returns the samples that end before. With kept or awaited there are none, since rows of
+// before may still come from the broker.
 func (s *Stage) SetState(device, label string, now int64, kept, awaited bool) []Sample {
 	s.reset()
 	for d := range s.latest {

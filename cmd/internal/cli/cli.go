@@ -111,7 +111,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 	if c := (*exit.Error)(nil); errors.As(err, &c) {
 		return c.Code
 	}
-	if strings.Contains(err.Error(), "arg(s)") { // it says how many, and not which
+	if strings.Contains(err.Error(), "arg(s)") { // it has their number, and not their names
 		fmt.Fprintln(errOut, "Usage:", cmd.UseLine())
 	}
 	fmt.Fprintf(errOut, "Try `%s --help`.\n", cmd.CommandPath())

@@ -28,7 +28,7 @@ var Servers = map[string]Server{
 		return MosquittoWith(t, addr, "max_queued_messages 0")
 	}, true},
 	"nats":     {NATS, false},
-	"activemq": {ActiveMQ, true},  // says of each session that it has none
+	"activemq": {ActiveMQ, true},  // denies each session that it resumes
 	"rabbitmq": {RabbitMQ, false}, // a new consumer may get new messages before those of its predecessor
 	"flashmq":  {FlashMQ, true},   // sets no DUP flag
 }

@@ -22,7 +22,7 @@ type Broker struct {
 // Options are the settings of a Broker. The zero value accepts every client.
 type Options struct {
 	TLS   *tls.Config  // of all connections; none if nil
-	Hooks []mochi.Hook // change what the broker does; one of them has to accept the clients. All are accepted if nil
+	Hooks []mochi.Hook // change the behaviour of the broker; one of them has to accept the clients. All are accepted if nil
 }
 
 // Start starts a broker on addr; "127.0.0.1:0" takes a free port. Callers let it

@@ -68,8 +68,8 @@ func (e *Extractor) Names() []string { return e.names }
 //	dst     grows by len(Names()) finite values
 //	window  n ≥ 1 finite values in the order of time; not changed, not kept
 //
-// Cost O(n); O(n log n) with a quantile or the spectrum. It computes what the list asks
-// for and nothing else. It does not allocate when dst has room and no window was longer
+// Cost O(n); O(n log n) with a quantile or the spectrum. It computes the listed features
+// and nothing else. It does not allocate when dst has room and no window was longer
 // before; with spectra, as long as they have at most 16 lengths, of 65,536 rows together. The tables
 // of a further length take the place of those that were unused for longest: the features
 // are the same, at the cost of as many sines and cosines as rows, and of memory if the

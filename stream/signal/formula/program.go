@@ -27,14 +27,15 @@ type step struct {
 	remembered int // the number of functions with memory that this and those above have
 }
 
-// Row is what a device measured at one moment.
+// Row holds the values that a device measured at one moment.
 type Row struct {
 	// Time is that of the row, in ns since 1970, at least that of the row before.
 	Time int64
 	// X are the values of the signals, NaN if missing.
 	X []float64
 	// Came and Changed are the times of each signal's last value and last change, in ns
-	// since 1970. Came nil: all came with the row. Changed nil: the rows tell.
+	// since 1970. Came nil: all came with the row. Changed nil: when a row
+	// has another value.
 	Came, Changed []int64
 }
 

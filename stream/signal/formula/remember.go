@@ -97,8 +97,8 @@ func ewma(c *compiler, o *operand, args []expression) expression {
 	})
 }
 
-// since is the time in seconds since x changed: for a signal the time that the row says,
-// if it does, else that of the first row with the present value.
+// since is the time in seconds since x changed: for a signal since the change
+// that the row names, if it does, else since the first row with the present value.
 func since(c *compiler, o *operand, args []expression) expression {
 	x := args[0]
 	signal := c.signal(o.Args[0])
@@ -118,7 +118,7 @@ func since(c *compiler, o *operand, args []expression) expression {
 	})
 }
 
-// age is the time in seconds since a signal came: 0 unless the row says when.
+// age is the time in seconds since a signal came: 0 if the row has no time of it.
 func age(c *compiler, o *operand, args []expression) expression {
 	x, signal := args[0], c.signal(o.Args[0])
 	if signal < 0 {
