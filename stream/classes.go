@@ -206,13 +206,6 @@ func (c *classes) alike(name string) (like string) {
 	return like
 }
 
-// count returns the number of classes.
-func (c *classes) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.n
-}
-
 // commit makes the changes permanent, with the records of their group.
 func (c *classes) commit(records []online.Record) {
 	c.mu.Lock()

@@ -384,3 +384,10 @@ func TestRollbackAheadOfTheLearner(t *testing.T) {
 	a.learns(online.NoticeClassAdded, 5, "a", "z")
 	a.are("a", "z")
 }
+
+// count returns the number of classes.
+func (c *classes) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}

@@ -81,12 +81,12 @@ func (r *run) replace(old, next *deployment) {
 		r.log.Warn("not all was done when the node was replaced", "error", err)
 	}
 	next.Node.Inherit()
+	r.setCurrent(next) // before loops start, which report to the monitor and the node
 	for _, m := range next.Models {
 		if next.tasks[m.Name] == nil {
 			next.tasks[m.Name] = startTask(r.learning, m.Loop.Run)
 		}
 	}
-	r.setCurrent(next)
 	r.node = startTask(r.learning, next.Node.Run)
 	for _, m := range old.Models {
 		if next.Model(m.Name) == nil { // its state stays in the store
