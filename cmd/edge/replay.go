@@ -122,7 +122,7 @@ func addPace(f *pflag.FlagSet, p *replay.Player) {
 func checkReplay(p *replay.Player, src *replay.Source, format string) error {
 	switch {
 	case !slices.Contains([]string{"inline", "delayed", "asked", "none"}, p.Labels):
-		return fmt.Errorf("--labels %s: want inline, delayed or none, or asked", p.Labels)
+		return fmt.Errorf("--labels %s: want inline, delayed, asked or none", p.Labels)
 	case p.Ahead == 0 && p.Labels == "asked":
 		return errors.New("--labels asked needs the daemon's predictions: give --ahead 1 or more")
 	case format != "array" && format != "named":
