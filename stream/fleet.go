@@ -203,7 +203,7 @@ func (f *fleets) run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		var more <-chan time.Time
-		if f.trickle() {
+		if f.trickle() && f.node.client.Conn() != nil { // without a connection the next tick is soon enough
 			more = time.After(fleetTrick)
 		}
 		select {

@@ -179,6 +179,7 @@ func TestConfigRefusesSignals(t *testing.T) {
 		"text in a map":          {pump("    values: {x: {map: {a: b}}}\n"), `edge.yaml:4:27: streams.pump.values.x.map.a: b: want a number`},
 
 		"window without signals": {pump("    features: [x]\n    window: {length: 5}\n"), `edge.yaml:5:5: streams.pump.window {…}: want signals beside it`},
+		"rate of years":          {pump("    signals: [x]\n    rate: 1e-10\n"), `streams.pump.rate 1e-10: want 0, or 1e-6 to 1e9 Hz`},
 		"rate without signals":   {pump("    features: [x]\n    rate: 5\n"), `edge.yaml:5:5: streams.pump.rate 5: want signals beside it`},
 		"dimension":              {pump("    signals: [x]\n    dimension: 3\n"), `edge.yaml:5:5: streams.pump.dimension 3: want none: signals have names`},
 		"join":                   {pump("    signals: [x]\n    join: {window: 2s}\n"), `edge.yaml:5:5: streams.pump.join {2s 1000}: want none in a stream with signals`},

@@ -79,6 +79,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"name twice":         {"a,a,label\n", "", `data.csv:1: two columns are called "a"`},
 		"no such label":      {"a,b,label\n", "class", `data.csv:1: no column is called "class"; --label takes one of: a, b, label`},
 		"no such number":     {"a,b,label\n", "4", `data.csv: --label 4: the file has the columns 1 to 3`},
+		"several labels":     {"a,b,label\n", "2-3", `data.csv: --label 2-3: want one column`},
 		"a name, no header":  {"1,2,ok\n", "class", `data.csv: --label "class": the file has no header line: give the number of a column, 1 to 3`},
 		"word for a number":  {"a,b,label\n1,2,ok\n1,two,ok\n", "", `data.csv:3:3: column "b": "two" is not a number; --ignore b leaves the column out`},
 		"infinity":           {"a,b,label\n1,-inf,ok\n", "", `"-inf" is not a finite number`},

@@ -173,8 +173,11 @@ func (c *chooser) one(flag, word string) (int, error) {
 		return -1, nil
 	}
 	at, err := c.find(flag, []string{word})
-	if err != nil {
+	switch {
+	case err != nil:
 		return -1, err
+	case len(at) > 1:
+		return -1, fmt.Errorf("%s: %s %s: want one column", c.path, flag, word)
 	}
 	return at[0], nil
 }

@@ -94,7 +94,7 @@ var inEveryShape = []struct {
 	{name: "other times", format: FormatJSON, payload: `{"t":[17],"x":[1,4],"y":[2,5],"z":[3,6]}`, refused: WrongDimension, cause: "1 times at t, want 2"},
 	{name: "no rate", format: FormatJSON, rate: Rate{Path: "fs"}, payload: `{"x":[1,4],"y":[2,5],"z":[3,6]}`, refused: MissingFeature, cause: "2 rows without a rate, which should be at fs"},
 	{name: "rate 0", format: FormatJSON, rate: Rate{Path: "fs"}, payload: `{"fs":0,"x":1,"y":2,"z":3}`, refused: NotANumber, cause: "the rate at fs is the number 0"},
-	{name: "rate below a row a year", format: FormatJSON, rate: Rate{Hz: 1e-9}, payload: `[[1,2,3],[4,5,6]]`, refused: NotANumber, cause: "longer than a year"},
+	{name: "rate below a row a year", format: FormatJSON, rate: Rate{Path: "fs"}, payload: `{"fs":1e-9,"x":[1,4],"y":[2,5],"z":[3,6]}`, refused: NotANumber, cause: "longer than a year"},
 	{name: "missing", format: FormatJSON, payload: `{"x":1,"y":2}`, refused: MissingFeature, cause: `signal "z" is missing; hold keeps last values, and on_missing: marginalise`},
 	{name: "null", format: FormatJSON, payload: `{"x":1,"y":2,"z":null}`, refused: MissingFeature},
 	{name: "unavailable", format: formatInflux, payload: `v x=1,y=2,z="unavailable"`, refused: MissingFeature},

@@ -213,13 +213,16 @@ func (r Rate) String() string {
 	return strconv.FormatFloat(r.Hz, 'g', -1, 64)
 }
 
-// maxRate bounds a rate, in Hz: a row a nanosecond.
-const maxRate = 1e9
+// minRate and maxRate bound a rate, in Hz: a row in eleven days, and one a nanosecond.
+const (
+	minRate = 1e-6
+	maxRate = 1e9
+)
 
 func (s Stream) checkRate() error {
 	r := s.Raw.Rate
 	if r.Path == "" {
-		return field.Check(r.Hz >= 0 && r.Hz <= maxRate, "rate", r, "0 to 1e9 Hz")
+		return field.Check(r.Hz == 0 || r.Hz >= minRate && r.Hz <= maxRate, "rate", r, "0, or 1e-6 to 1e9 Hz")
 	}
 	return errors.Join(
 		checkPath("rate.path", r.Path),
