@@ -194,6 +194,9 @@ func FuzzRestore(f *testing.F) {
 			}
 			feed(l, rand.New(rand.NewPCG(2, 2)), 12) // an accepted state can be used
 			l.Posterior()
+			l.Scores()
+			l.Add(&Event{Kind: ClassRemove, Label: l.Posterior().Classes()[0]})
+			l.Scores()
 		}
 	})
 }

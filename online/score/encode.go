@@ -128,9 +128,15 @@ func (j *Judge) Decode(d *wire.Decoder) {
 		for _, x := range o.numbers() {
 			*x = d.Float32("score window")
 		}
+		if !(o.conf >= 0 && o.conf <= 1) {
+			d.Fail("score window holds the confidence %g", o.conf)
+		}
 		j.ring[i] = keep(&o)
 	}
 	j.next = d.Int(scoreWindow-1, "score window")
+	if len(j.ring) < scoreWindow && j.next > 0 {
+		d.Fail("score window continues in its middle")
+	}
 	if d.Err() != nil {
 		*j = Judge{}
 	}

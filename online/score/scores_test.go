@@ -2,6 +2,7 @@ package score
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -329,5 +330,33 @@ func TestLastLabelOfLateLabels(t *testing.T) {
 	last := j.Scores([]string{"a", "b", "c"}).Last
 	if last.Error != wrong/n || math.Abs(last.NLL-loss/n) > 1e-12 {
 		t.Errorf("error %v, log loss %v, want %v and %v", last.Error, last.NLL, wrong/n, loss/n)
+	}
+}
+
+// A state whose window would be read beyond its end, or whose confidences are no
+// probabilities, is refused.
+func TestDecodeRefuses(t *testing.T) {
+	for name, spoil := range map[string]func(*Judge){
+		"next beyond the window": func(j *Judge) { j.next = 2 },
+		"next in a short window": func(j *Judge) { j.next = 1 },
+		"a negative confidence":  func(j *Judge) { j.ring[0].numbers[2] = -1 },
+		"a confidence above 1":   func(j *Judge) { j.ring[0].numbers[2] = 1.5 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var j, again Judge
+			for range 2 {
+				j.Add([]float64{0.7, 0.3}, 0)
+			}
+			spoil(&j)
+			var e wire.Encoder
+			j.Encode(&e)
+			d := wire.NewDecoder(e.Buf, "", wire.ErrState)
+			again.Decode(d)
+			if err := d.End(); !errors.Is(err, wire.ErrState) {
+				t.Errorf("got %v", err)
+			}
+			again.Scores([]string{"a", "b"})
+			again.DropClass(0)
+		})
 	}
 }
