@@ -41,9 +41,9 @@ func (m *Mixture) DecodeBlends(d *wire.Decoder, forest bool) {
 	}
 	for b, v := range m.blends() {
 		stored := m.stored(b, forest)
-		d.Fill(b.lead[:2], "exponents")
-		d.Fill(b.logw, "exponents")
-		d.Fill(b.pendLL, "exponents")
+		d.Numbers(b.lead[:2], "exponents")
+		d.Numbers(b.logw, "exponents")
+		d.Numbers(b.pendLL, "exponents")
 		for _, x := range b.own() {
 			x.decode(d, stored, m.banked())
 			x.pendLL = d.Number("exponents")
@@ -139,8 +139,8 @@ func (m *Mixture) DecodeStack(d *wire.Decoder) {
 func (m *Mixture) decodeFormer(d *wire.Decoder, b *blend, stored []int) {
 	x := &b.slow
 	x.decode(d, stored, m.banked())
-	d.Fill(b.logw, "exponents")
-	d.Fill(b.pendLL, "exponents")
+	d.Numbers(b.logw, "exponents")
+	d.Numbers(b.pendLL, "exponents")
 	x.decodeSums(d, stored)
 	b.fast.follow(x)
 }

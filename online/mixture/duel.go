@@ -49,6 +49,6 @@ func (d *duel) encode(e *wire.Encoder) {
 }
 
 func (d *duel) decode(from *wire.Decoder, name string) {
-	from.Fill(d.logw[:], name)
-	from.Fill(d.pend[:], name)
+	from.Numbers(d.logw[:], name)
+	from.Numbers(d.pend[:], name)
 }

@@ -116,6 +116,6 @@ func (m *Mixture) EncodeFleet(e *wire.Encoder) { e.Floats(m.fleet.logw) }
 
 // DecodeFleet reads the values that EncodeFleet wrote, after Join.
 func (m *Mixture) DecodeFleet(d *wire.Decoder) {
-	d.Fill(m.fleet.logw, "fleet's weights")
+	d.Numbers(m.fleet.logw, "fleet's weights")
 	m.setHorizons()
 }

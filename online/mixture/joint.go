@@ -169,12 +169,12 @@ func (m *Mixture) DecodeJoint(d *wire.Decoder) {
 	}
 	for b, v := range m.blends() {
 		for _, x := range b.own() {
-			d.Fill(x.taught.Precision, "exponents")
-			d.Fill(x.taught.Shift, "exponents")
+			d.Numbers(x.taught.Precision, "exponents")
+			d.Numbers(x.taught.Shift, "exponents")
 		}
 		if d.Bool() {
-			d.Fill(b.lead[:], "exponents")
-			d.Fill(b.joint.logw[:], "exponents")
+			d.Numbers(b.lead[:], "exponents")
+			d.Numbers(b.joint.logw[:], "exponents")
 			all := m.experts(b)
 			b.joint.on = true
 			for i, x := range [...]*exponents{&b.joint.slow, &b.joint.fast} {

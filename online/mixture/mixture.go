@@ -232,7 +232,7 @@ func (m *Mixture) EncodeHorizons(e *wire.Encoder) { e.Floats(m.horizons) }
 // DecodeHorizons reads the values that EncodeHorizons wrote.
 func (m *Mixture) DecodeHorizons(d *wire.Decoder) {
 	m.ResetHorizons()
-	d.Fill(m.horizons, "horizons' weights")
+	d.Numbers(m.horizons, "horizons' weights")
 	m.setHorizons()
 }
 

@@ -171,20 +171,29 @@ func TestEncode(t *testing.T) {
 	if err := decode(again, data); err != nil || !slices.Equal(encode(again), data) {
 		t.Errorf("%v; decoding and encoding changes the bytes", err)
 	}
-	w, squares, evidence := m.view.Pool.Stack.Linear.W, m.regression.squares, &m.view.Pool.Order.Steps[3].Evidence
-	for name, spoil := range map[string]func(){
-		"weight":   func() { w[4] = math.Inf(1) },
-		"square":   func() { squares[4] = -1 },
-		"squares":  func() { squares[4] = math.Inf(1) },
-		"exponent": func() { m.plain.fast.at[0] = math.Inf(-1) },
-		"evidence": func() { evidence[2] = math.NaN() },
+	order, squares := &m.view.Pool.Order, m.regression.squares
+	for name, spoil := range map[string]struct {
+		at *float64
+		to float64
+	}{
+		"weight":        {&m.view.Pool.Stack.Linear.W[4], math.Inf(1)},
+		"square":        {&squares[4], -1},
+		"squares":       {&squares[4], math.Inf(1)},
+		"exponent":      {&m.plain.fast.at[0], math.Inf(-1)},
+		"evidence":      {&order.Steps[3].Evidence[2], math.NaN()},
+		"moves":         {&order.Steps[3].Evidence[2], math.Inf(1)},
+		"latest labels": {&order.Recent[1], math.Inf(1)},
+		"path":          {&m.order.paths[0], math.Inf(1)},
+		"member":        {&m.members[2], math.Inf(1)},
+		"horizon":       {&m.horizons[1], math.Inf(-1)},
+		"blend":         {&m.ordered.logw[0], math.Inf(1)},
 	} {
-		weight, square, exponent, one := w[4], squares[4], m.plain.fast.at[0], evidence[2]
-		spoil()
+		was := *spoil.at
+		*spoil.at = spoil.to
 		if err := decode(newTestMixture(), encode(m)); !errors.Is(err, wire.ErrState) {
 			t.Errorf("%s: %v, want %v", name, err, wire.ErrState)
 		}
-		w[4], squares[4], m.plain.fast.at[0], evidence[2] = weight, square, exponent, one
+		*spoil.at = was
 	}
 }
 

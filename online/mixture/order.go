@@ -276,11 +276,12 @@ func (m *Mixture) DecodeOrder(d *wire.Decoder) {
 			step.Counts[i] = uint32(n)
 		}
 		step.Recount(c)
-		d.Fill(step.Evidence[:], "evidence of the moves")
+		d.Numbers(step.Evidence[:], "evidence of the moves")
 	}
-	v.Recent = d.Floats(len(model.RecentMemories)*c, "latest labels")
-	d.Fill(o.paths[:], "weights of the paths")
-	d.Fill(o.pending[:], "evidence of the paths")
+	v.Recent = make([]float64, len(model.RecentMemories)*c)
+	d.Numbers(v.Recent, "latest labels")
+	d.Numbers(o.paths[:], "weights of the paths")
+	d.Numbers(o.pending[:], "evidence of the paths")
 	if d.Err() == nil && m.cfg.Chain {
 		m.order, m.view.Pool.Order = o, v
 		m.setPaths()

@@ -126,13 +126,13 @@ func (m *Mixture) DecodeOwn(d *wire.Decoder) {
 		return
 	}
 	o.fast.decode(d, "weight of the fleet")
-	d.Fill(o.steady[:], "weight of the fleet")
+	d.Numbers(o.steady[:], "weight of the fleet")
 	o.decodeAnswer(d)
 }
 
 func (m *Mixture) decodeAnswer(d *wire.Decoder) {
-	d.Fill(m.members, "weights of the pool")
-	d.Fill(m.pending, "evidence of the pool")
+	d.Numbers(m.members, "weights of the pool")
+	d.Numbers(m.pending, "evidence of the pool")
 	m.DecodeFrequencies(d)
 	m.DecodeBlends(d, d.Bool())
 	m.setMembers()

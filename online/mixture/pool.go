@@ -70,8 +70,8 @@ func (m *Mixture) DecodePool(d *wire.Decoder, version uint64) {
 		members = d.Int(len(model.Members), "number of the pool's members")
 	}
 	c := len(m.view.Names)
-	d.Fill(m.members[:members], "weights of the pool")
-	d.Fill(m.pending[:members], "evidence of the pool")
+	d.Numbers(m.members[:members], "weights of the pool")
+	d.Numbers(m.pending[:members], "evidence of the pool")
 	for i := members; i < len(m.members); i++ {
 		m.members[i] = earned
 	}

@@ -206,6 +206,13 @@ func (d *Decoder) Fill(dst []float64, what string) {
 	}
 }
 
+// Numbers reads len(dst) finite values.
+func (d *Decoder) Numbers(dst []float64, what string) {
+	for i := range dst {
+		dst[i] = d.Number(what)
+	}
+}
+
 // Floats reads n values, none of them NaN, into a new slice; nil after an error.
 func (d *Decoder) Floats(n int, what string) []float64 {
 	if d.err != nil || len(d.rest)/8 < n {
