@@ -92,9 +92,9 @@ func (ws *Workspace) MemberAnswers(p *Posterior) (x []float32, answers []float64
 // meanTo stores the logarithms of the mean's answer.
 //
 //	own      C  of the own forest
-//	said     C  scratch
+//	scratch     C  scratch
 //	answers  of the members, as answersTo stores them
-func (f *MemberForests) meanTo(mean, own, said, answers []float64) {
+func (f *MemberForests) meanTo(mean, own, scratch, answers []float64) {
 	for k, v := range own {
 		mean[k] = float64(f.Own * v)
 	}
@@ -113,13 +113,13 @@ func (f *MemberForests) meanTo(mean, own, said, answers []float64) {
 			continue
 		}
 		offset := m.offset(answer, own)
-		copy(said, own)
+		copy(scratch, own)
 		for at, k := range m.Index {
 			if k >= 0 {
-				said[k] = answer[at] + offset
+				scratch[k] = answer[at] + offset
 			}
 		}
-		for k, v := range said {
+		for k, v := range scratch {
 			mean[k] += float64(m.Weight * v)
 		}
 	}

@@ -32,7 +32,7 @@ type inputs struct {
 	kx, w, q       []float64 // n×M, G×n×M, G×n
 	mean, variance []float64 // n×H×C
 	clips          []int     // n
-	said           said
+	predicted      predicted
 }
 
 // NewWorkspace returns an empty workspace.
@@ -137,7 +137,7 @@ func (p *Posterior) answerTo(dst []float64, i int, ws *Workspace) (probs []float
 
 // load leaves mean and variance of the latent functions at n inputs in ws.
 func (p *Posterior) load(x []float64, n int, ws *Workspace) {
-	ws.said.n = 0
+	ws.predicted.n = 0
 	x = p.calibrated(x, ws)
 	p.loadGuest(x, n, ws)
 	if !p.Built() {
@@ -205,8 +205,8 @@ func (p *Posterior) momentsTo(h, k, from, to, n int, u []float64, ws *Workspace)
 func (p *Posterior) latentProbs(ws *Workspace) []float64 {
 	c, all := len(p.Latent), len(p.Bank)*len(p.Latent)
 	ws.latent, ws.perHorizon = grow(ws.latent, c), grow(ws.perHorizon, all)
-	if ws.said.n > 0 {
-		copy(ws.perHorizon, ws.said.perHorizon[ws.answer.row*all:])
+	if ws.predicted.n > 0 {
+		copy(ws.perHorizon, ws.predicted.perHorizon[ws.answer.row*all:])
 	} else {
 		p.horizonsTo(ws.perHorizon, ws.answer.row, &ws.grid, ws)
 	}

@@ -2,8 +2,8 @@ package model
 
 import "edge/model/dense"
 
-// said holds the probabilities of horizons and experts for the n inputs of Prepare.
-type said struct {
+// predicted holds the probabilities of horizons and experts for the n inputs of Prepare.
+type predicted struct {
 	n          int       // 0: Prepare was not the last one that loaded inputs
 	perHorizon []float64 // n×H×C
 	experts    []float64 // n×E×C  see featureExperts
@@ -61,7 +61,7 @@ func (p *Posterior) Foresee(i, ahead int, ws *Workspace) {
 //
 // It reports false, and nothing is prepared, if class frequencies or a fleet answer.
 func (p *Posterior) Prepare(x []float64, n int, team Team, ws *Workspace) bool {
-	t, s := &ws.prepared, &ws.said
+	t, s := &ws.prepared, &ws.predicted
 	s.n = 0
 	if !p.Built() || p.Fleet != nil {
 		return false
@@ -97,7 +97,7 @@ const preparedCost = 2500
 
 // Prepared is the number of inputs that Prepare answered and that no Load or prediction has
 // replaced.
-func (ws *Workspace) Prepared() int { return ws.said.n }
+func (ws *Workspace) Prepared() int { return ws.predicted.n }
 
 // Reply returns the answer for input i of Prepare, and the workspace as it was after that
 // answer. Both are valid until the next Prepare.
@@ -136,9 +136,9 @@ func (t *prepared) moments(worker, i int) error {
 func (t *prepared) answers(worker, i int) error {
 	p, ws, r := t.p, t.ws, &t.replies[i]
 	posteriors, experts := len(p.Bank)*len(p.Latent), p.featureExperts()*len(p.Names)
-	own := ws.said.perHorizon[i*posteriors : (i+1)*posteriors]
+	own := ws.predicted.perHorizon[i*posteriors : (i+1)*posteriors]
 	p.horizonsTo(own, i, &t.scratch[worker].grid, ws)
-	p.featureExpertsTo(ws.said.experts[i*experts:(i+1)*experts], own, i, ws)
+	p.featureExpertsTo(ws.predicted.experts[i*experts:(i+1)*experts], own, i, ws)
 	r.ws.inputs = ws.inputs
 	r.probs, r.novelty = p.answerTo(r.probs, i, &r.ws)
 	return nil

@@ -108,8 +108,8 @@ func (p *Posterior) mix(dst []float64, ws *Workspace) {
 func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
 	s, b, c := &p.Pool.Stack, &ws.forecast, len(p.Names)
 	features, rest := dst[:p.featureExperts()*c], dst[p.featureExperts()*c:]
-	if ws.said.n > 0 {
-		copy(features, ws.said.experts[ws.answer.row*len(features):])
+	if ws.predicted.n > 0 {
+		copy(features, ws.predicted.experts[ws.answer.row*len(features):])
 	} else {
 		p.featureExpertsTo(features, ws.perHorizon, ws.answer.row, ws)
 	}

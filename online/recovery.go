@@ -42,18 +42,18 @@ const (
 // recovery is the state of a Loop that learns its journal.
 type recovery struct {
 	Recovery
-	again   chan struct{} // closed: Run has records to learn
-	ended   chan struct{} // closed once all is learnt
-	began   time.Time
-	first   uint64            // record before the first one
-	ready   bool              // Last is learnt
-	target  uint64            // record at which the rest is looked at
-	phase   uint64            // records to learn when target was set
-	leftOut map[uint64]*Panic // records with which the learner panics
-	told    uint64            // newest record whose refusal was reported
-	queue   []Record          // read from the journal
-	failed  bool              // the journal could not be read
-	over    bool              // all is learnt
+	again    chan struct{} // closed: Run has records to learn
+	ended    chan struct{} // closed once all is learnt
+	began    time.Time
+	first    uint64            // record before the first one
+	ready    bool              // Last is learnt
+	target   uint64            // record at which the rest is looked at
+	phase    uint64            // records to learn when target was set
+	leftOut  map[uint64]*Panic // records with which the learner panics
+	reported uint64            // newest record whose refusal was reported
+	queue    []Record          // read from the journal
+	failed   bool              // the journal could not be read
+	over     bool              // all is learnt
 
 	// The fields below are guarded by Loop.mu.
 	newest uint64 // record to learn
@@ -213,8 +213,8 @@ func (lp *Loop) relearn(rec *Record) *Panic {
 
 // refused reports a refused record once, also if it is learnt again.
 func (lp *Loop) refused(f Refused) {
-	if r := lp.recovery; f.Seq > r.told && r.Recovery.Refused != nil {
-		r.told = f.Seq
+	if r := lp.recovery; f.Seq > r.reported && r.Recovery.Refused != nil {
+		r.reported = f.Seq
 		r.Recovery.Refused(f)
 	}
 }

@@ -28,7 +28,7 @@ func appendRecord(dst []byte, ev *online.Event) []byte {
 	dst = appendFloats(dst, ev.X)
 	dst = appendOptionalFloats(dst, ev.Probs)
 	return appendExtras(dst, extras{
-		weight: ev.Weight, epoch: ev.Epoch, name: ev.Name, state: ev.State, said: ev.Meta, parts: ev.Parts, known: ev.Known,
+		weight: ev.Weight, epoch: ev.Epoch, name: ev.Name, state: ev.State, meta: ev.Meta, parts: ev.Parts, known: ev.Known,
 	})
 }
 
@@ -40,7 +40,7 @@ func decodeRecord(payload []byte) (online.Event, error) {
 	ev.X = d.floats(d.Count(maxFeatures, 8, "number of elements"))
 	ev.Probs = d.optionalFloats(maxClasses)
 	e := d.extras(ofRecords)
-	ev.Weight, ev.Epoch, ev.Name, ev.State, ev.Meta, ev.Parts, ev.Known = e.weight, e.epoch, e.name, e.state, e.said, e.parts, e.known
+	ev.Weight, ev.Epoch, ev.Name, ev.State, ev.Meta, ev.Parts, ev.Known = e.weight, e.epoch, e.name, e.state, e.meta, e.parts, e.known
 	if err := d.End(); err != nil {
 		return online.Event{}, fmt.Errorf("record: %w", err)
 	}

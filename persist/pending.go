@@ -16,7 +16,7 @@ func appendPending(dst []byte, p *online.Pending) []byte {
 	dst = appendFloats(dst, p.X)
 	dst = appendOptionalFloats(dst, p.Probs)
 	return appendExtras(dst, extras{
-		epoch: p.Epoch, name: p.Label, by: p.By, clock: p.Clock, said: p.Meta, identity: p.Identity, parts: p.Parts,
+		epoch: p.Epoch, name: p.Label, by: p.By, clock: p.Clock, meta: p.Meta, identity: p.Identity, parts: p.Parts,
 		device: p.Device, from: p.From, to: p.To,
 	})
 }
@@ -28,7 +28,7 @@ func decodePending(payload []byte) (online.Pending, error) {
 	p.X = d.floats(d.Count(maxFeatures, 8, "number of elements"))
 	p.Probs = d.optionalFloats(maxClasses)
 	e := d.extras(ofPending)
-	p.Epoch, p.Label, p.By, p.Clock, p.Meta, p.Identity, p.Parts = e.epoch, e.name, e.by, e.clock, e.said, e.identity, e.parts
+	p.Epoch, p.Label, p.By, p.Clock, p.Meta, p.Identity, p.Parts = e.epoch, e.name, e.by, e.clock, e.meta, e.identity, e.parts
 	p.Device, p.From, p.To = e.device, e.from, e.to
 	if err := d.End(); err != nil {
 		return online.Pending{}, fmt.Errorf("pending sample: %w", err)

@@ -191,7 +191,7 @@ type extras struct {
 	by       uint64
 	state    []byte
 	clock    time.Duration
-	said     conformal.PredictionMeta
+	meta     conformal.PredictionMeta
 	identity uint64
 	parts    []float32
 	known    bool
@@ -207,7 +207,7 @@ const (
 	tagBy
 	tagState
 	tagClock
-	tagSaid // flags and threshold
+	tagMeta // flags and threshold
 	tagIdentity
 	tagParts // of the prediction
 	tagKnown // nothing follows
@@ -216,18 +216,18 @@ const (
 	tagLast   // the last label that the prediction knew, counted from 1
 	lastTag   = tagLast
 
-	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState | 1<<tagSaid | 1<<tagParts | 1<<tagKnown | 1<<tagLast
-	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagSaid | 1<<tagIdentity | 1<<tagParts | 1<<tagDevice | 1<<tagWindow | 1<<tagLast
+	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState | 1<<tagMeta | 1<<tagParts | 1<<tagKnown | 1<<tagLast
+	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagMeta | 1<<tagIdentity | 1<<tagParts | 1<<tagDevice | 1<<tagWindow | 1<<tagLast
 )
 
-// Flags of tagSaid.
+// Flags of tagMeta.
 const (
-	saidRuled byte = 1 << iota
-	saidAbstained
-	saidOldSet // a set of an earlier program, whose threshold had another unit: it is not judged
-	saidSet
-	saidNeverEmpty
-	saidAll = saidRuled | saidAbstained | saidOldSet | saidSet | saidNeverEmpty
+	metaRuled byte = 1 << iota
+	metaAbstained
+	metaOldSet // a set of an earlier program, whose threshold had another unit: it is not judged
+	metaSet
+	metaNeverEmpty
+	metaAll = metaRuled | metaAbstained | metaOldSet | metaSet | metaNeverEmpty
 )
 
 func appendExtras(dst []byte, e extras) []byte {
@@ -250,15 +250,15 @@ func appendExtras(dst []byte, e extras) []byte {
 	if e.clock != 0 {
 		dst = binary.AppendUvarint(append(dst, tagClock), uint64(e.clock))
 	}
-	last := e.said.Last
-	if e.said.Last = 0; e.said != (conformal.PredictionMeta{}) {
+	last := e.meta.Last
+	if e.meta.Last = 0; e.meta != (conformal.PredictionMeta{}) {
 		var flags byte
-		for bit, set := range []bool{e.said.Ruled, e.said.Abstained, false, e.said.Sets, e.said.NeverEmpty} {
+		for bit, set := range []bool{e.meta.Ruled, e.meta.Abstained, false, e.meta.Sets, e.meta.NeverEmpty} {
 			if set {
 				flags |= 1 << bit
 			}
 		}
-		dst = binary.LittleEndian.AppendUint64(append(dst, tagSaid, flags), math.Float64bits(e.said.Threshold))
+		dst = binary.LittleEndian.AppendUint64(append(dst, tagMeta, flags), math.Float64bits(e.meta.Threshold))
 	}
 	if e.identity != 0 {
 		dst = binary.LittleEndian.AppendUint64(append(dst, tagIdentity), e.identity)
@@ -310,17 +310,17 @@ func (d decoder) extras(allowed uint) (e extras) {
 			e.state = append([]byte(nil), d.Block(maxState, "state")...) // nil if it is empty
 		case tagClock:
 			e.clock = time.Duration(d.Uint())
-		case tagSaid:
+		case tagMeta:
 			flags := d.Byte()
-			e.said = conformal.PredictionMeta{
-				Ruled: flags&saidRuled != 0, Abstained: flags&saidAbstained != 0, Sets: flags&saidSet != 0, NeverEmpty: flags&saidNeverEmpty != 0,
+			e.meta = conformal.PredictionMeta{
+				Ruled: flags&metaRuled != 0, Abstained: flags&metaAbstained != 0, Sets: flags&metaSet != 0, NeverEmpty: flags&metaNeverEmpty != 0,
 				Threshold: math.Float64frombits(d.Uint64()),
 			}
-			if flags&saidOldSet != 0 {
-				e.said.Threshold = 0
+			if flags&metaOldSet != 0 {
+				e.meta.Threshold = 0
 			}
-			if flags > saidAll || math.IsNaN(e.said.Threshold) {
-				d.Fail("what was said: flags %d, threshold %g", flags, e.said.Threshold)
+			if flags > metaAll || math.IsNaN(e.meta.Threshold) {
+				d.Fail("metadata of the prediction: flags %d, threshold %g", flags, e.meta.Threshold)
 			}
 		case tagIdentity:
 			e.identity = d.Uint64()
@@ -333,7 +333,7 @@ func (d decoder) extras(allowed uint) (e extras) {
 		case tagWindow:
 			e.from, e.to = int64(d.Uint64()), int64(d.Uint64())
 		case tagLast:
-			e.said.Last = d.Int(maxClasses, "class")
+			e.meta.Last = d.Int(maxClasses, "class")
 		}
 	}
 	return e

@@ -27,7 +27,7 @@ var events = map[string]online.Event{
 	"every bit of floats": {Kind: online.Observe, X: []float64{math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.Inf(-1)}, Label: "é"},
 	"weighted":            {Kind: online.Observe, Key: 8, X: []float64{1}, Label: "ok", Weight: 2.5},
 	"everything late":     {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Weight: 0.5, Epoch: 4, Parts: []float32{0.5, -3}},
-	"what was said":       {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Sets: true, Threshold: -1.5}},
+	"metadata":            {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Sets: true, Threshold: -1.5}},
 	"never empty":         {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Meta: conformal.PredictionMeta{Sets: true, NeverEmpty: true, Threshold: 0.9}},
 	"last label known":    {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Meta: conformal.PredictionMeta{Last: maxClasses}},
 	"known before":        {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Parts: []float32{2}, Known: true},
@@ -47,7 +47,7 @@ var pendingSamples = map[string]online.Pending{
 	"plain":    {Key: 3, X: []float64{1, 2}, Probs: []float64{1}},
 	"in order": {Key: 3, X: []float64{1, 2}, Probs: []float64{1}, Parts: []float32{1, -1e30}, Epoch: 1, Clock: time.Hour},
 	"labelled": {Key: 3, X: []float64{1, 2}, Probs: []float64{}, Clock: 1, Label: "ok", By: math.MaxUint64},
-	"said":     {Key: 3, X: []float64{1}, Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Abstained: true}},
+	"metadata": {Key: 3, X: []float64{1}, Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Abstained: true}},
 	"last":     {Key: 3, X: []float64{1}, Probs: []float64{1}, Meta: conformal.PredictionMeta{Sets: true, Threshold: 0.5, Last: 2}, From: 1, To: 2},
 	"parts":    {Key: 3, Parts: make([]float32, maxParts)},
 	"window":   {Key: 3, X: []float64{1}, Device: "hall/p7", From: -5, To: math.MaxInt64},
@@ -142,11 +142,11 @@ func TestDecodeRefuses(t *testing.T) {
 		"falling tags":         append(record[:len(record):len(record)], tagEpoch, 1, tagChain, 1, 1),
 		"state of 2^64 bytes":  append(append(record[:len(record):len(record)], tagState), huge...),
 		"2^64 labels ahead":    append(append(record[:len(record):len(record)], tagChain), huge...),
-		"last of 1001 classes": appendExtras(record[:len(record):len(record)], extras{said: conformal.PredictionMeta{Last: maxClasses + 1}}),
+		"last of 1001 classes": appendExtras(record[:len(record):len(record)], extras{meta: conformal.PredictionMeta{Last: maxClasses + 1}}),
 		"weight NaN":           appendExtras(record[:len(record):len(record)], extras{weight: math.NaN()}),
 		"weight below 0":       appendExtras(record[:len(record):len(record)], extras{weight: -1}),
-		"said NaN":             appendExtras(record[:len(record):len(record)], extras{said: conformal.PredictionMeta{Sets: true, Threshold: math.NaN()}}),
-		"said too much":        append(append(record[:len(record):len(record)], byte(tagSaid), 32), make([]byte, 8)...),
+		"metadata NaN":         appendExtras(record[:len(record):len(record)], extras{meta: conformal.PredictionMeta{Sets: true, Threshold: math.NaN()}}),
+		"too many flags":       append(append(record[:len(record):len(record)], byte(tagMeta), 32), make([]byte, 8)...),
 		"weight too large":     appendExtras(record[:len(record):len(record)], extras{weight: online.MaxWeight + 1}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -315,10 +315,10 @@ func sameBits(a, b []float64) bool {
 // judged; the decision about abstention stays.
 func TestRecordOfOlderSet(t *testing.T) {
 	payload := appendExtras(nil, extras{epoch: 1})
-	payload = append(payload, byte(tagSaid), saidRuled|saidAbstained|saidOldSet)
+	payload = append(payload, byte(tagMeta), metaRuled|metaAbstained|metaOldSet)
 	payload = binary.LittleEndian.AppendUint64(payload, math.Float64bits(-1.5))
 	d := newDecoder(payload)
-	got, want := d.extras(ofRecords).said, conformal.PredictionMeta{Ruled: true, Abstained: true}
+	got, want := d.extras(ofRecords).meta, conformal.PredictionMeta{Ruled: true, Abstained: true}
 	if d.Err() != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, d.Err(), want)
 	}

@@ -58,8 +58,8 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 			m.inFlight++
 		}
 		doubt := m.aim.Threshold(*m.Model.Uncertainty())
-		l.probs, l.said = probs, doubt.Meta(probs, novelty)
-		l.said.Last = post.Pool.Order.Last + 1
+		l.probs, l.meta = probs, doubt.Meta(probs, novelty)
+		l.meta.Last = post.Pool.Order.Last + 1
 		l.parts = it.spareParts()
 		if r.Label == "" { // the label may come late
 			l.parts = ws.AppendParts(l.parts)
@@ -72,13 +72,13 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 		*p = Prediction{
 			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
 			Seq: m.seq, Version: post.Version(), X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty,
-			Abstain: l.said.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned, raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived, course: l.course.value()},
+			Abstain: l.meta.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned, raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived, course: l.course.value()},
 			PredictionSet: PredictionSet{set, doubt.Coverage},
 		}
 		if doubt.Coverage > 0 {
 			p.Set = doubt.AppendSet(set, probs, l.x)
 			if k, known := classOf(post, r.Label); learned && known {
-				m.aim.JudgeNow(l.said.Holds(probs, l.x, k), len(p.Set))
+				m.aim.JudgeNow(l.meta.Holds(probs, l.x, k), len(p.Set))
 			}
 		}
 		p.judge()

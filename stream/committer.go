@@ -423,16 +423,16 @@ func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) b
 
 // commitWatched commits, and reports a disk that takes too long while it does.
 func (c *committer) commitWatched(commit *online.Commit) error {
-	told := make(chan struct{})
+	ended := make(chan struct{})
 	alarm := time.AfterFunc(slowCommit, func() {
-		defer close(told)
+		defer close(ended)
 		c.degrade(fmt.Sprintf("the disk is slow: a commit has not ended within %v", slowCommit),
 			"the disk is slow; predictions go on, learning and acknowledgements wait for it")
 	})
 	began := time.Now()
 	err := c.journal.Commit(commit)
 	if c.took = time.Since(began); !alarm.Stop() {
-		<-told
+		<-ended
 	}
 	return err
 }

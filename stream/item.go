@@ -15,7 +15,7 @@ type example struct {
 	to        *modelState // nil for a label
 	x         []float64
 	probs     []float64
-	said      conformal.PredictionMeta // metadata of probs
+	meta      conformal.PredictionMeta // metadata of probs
 	label     string
 	weight    float64 // of the label
 	device    string

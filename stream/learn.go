@@ -91,7 +91,7 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 		x, probs, parts = slices.Clone(x), slices.Clone(probs), slices.Clone(parts)
 	}
 	one := pendingSample{
-		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Parts: parts, Meta: l.said, Epoch: l.epoch},
+		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Parts: parts, Meta: l.meta, Epoch: l.epoch},
 		version: l.version, seq: l.seq, device: l.device, fresh: true,
 	}
 	before := m.pendingStore.get(l.wait)
@@ -112,14 +112,14 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 		before = nil
 	}
 	if l.label != "" {
-		said := l.key // of the message
+		by := l.key // of the message
 		if l.wait != 0 {
-			said = messageKey(it.msg.Topic, it.msg.Payload, l.entry)
+			by = messageKey(it.msg.Topic, it.msg.Payload, l.entry)
 		}
 		switch {
 		case before != nil && m.corrects(before, l.label) && !l.made: // a window that is formed again corrects nothing
 			if c.acceptLabel(it, l, m) {
-				c.correct(before, l, m, said, now)
+				c.correct(before, l, m, by, now)
 			}
 			return
 		case l.mayRepeat && c.seen(m, l.key) || before != nil && before.sample.Label != "":
@@ -128,7 +128,7 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 		case c.acceptLabel(it, l, m):
 			c.group.record(m, online.Event{Kind: online.Observe, Key: l.key, X: x, Label: l.label, Weight: l.weight, Known: l.known})
 			m.last.set(one, l.device, now)
-			c.setLabel(m, one, before, l, said, now)
+			c.setLabel(m, one, before, l, by, now)
 			return
 		}
 	}

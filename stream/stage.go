@@ -44,7 +44,7 @@ type stage struct {
 	sticky bool // its rows may have labels that are a state
 	teach  teaching
 	clocks limiter // of warnings about times that differ from the node's
-	told   bool    // that a payload lacks the time that the configuration names
+	warned bool    // that a payload lacks the time that the configuration names
 
 	stored bool // the journal has windows that a row makes outdated
 	moved  bool // rows came since the windows were stored

@@ -42,8 +42,8 @@ func (w *worker) checkTime(src *source, msg *mqtt.Message, r *codec.Reading) {
 	switch path := src.decoder.NamedTime(); {
 	case r.RawTime != "":
 		w.checkClock(st, msg, r)
-	case path != "" && !st.told:
-		st.told = true
+	case path != "" && !st.warned:
+		st.warned = true
 		w.report.log.Warn("a payload has no time where the configuration names it, so that the row has the time of its arrival; this is told once", "stream", st.of.name, "topic", msg.Topic, "time", path)
 	}
 }

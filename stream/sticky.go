@@ -63,8 +63,8 @@ func (n *Node) addSticky(src *source, l codec.Labels) error {
 // state before: rows after it are not of that state.
 func (w *worker) setState(it *item, src *source) error {
 	msg := it.msg
-	word, told, err := src.decoder.State(msg.Payload)
-	if !told {
+	word, found, err := src.decoder.State(msg.Payload)
+	if !found {
 		return err
 	}
 	captured := src.match(msg.Topic).levels

@@ -36,30 +36,30 @@ func (l Labels) validateSticky() error {
 	return errors.Join(errs...)
 }
 
-// State returns the label in the payload of a state, "" where the state is not known. told is false
+// State returns the label in the payload of a state, "" where the state is not known. found is false
 // for a payload without a state. A word of the map is a label in any case. Another word is refused,
 // and its state is not known.
-func (d *Decoder) State(payload []byte) (label string, told bool, err error) {
+func (d *Decoder) State(payload []byte) (label string, found bool, err error) {
 	if len(payload) > d.maxPayload {
 		return "", false, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
 	}
-	text, told := d.stateText(bytes.TrimSpace(payload))
+	text, found := d.stateText(bytes.TrimSpace(payload))
 	if d.isNoState(text) {
 		return "", true, nil
 	}
 	readings, err := d.Decode(payload)
 	if r := (*Refusal)(nil); errors.As(err, &r) {
-		if told = told && r.Reason == BadLabel; told {
+		if found = found && r.Reason == BadLabel; found {
 			err = Refuse(BadLabel, "%w; this ends the state before, and rows have no label until a known one comes: list it in map, or send null where the state has no name", r.Err)
 		}
-		return "", told, err
+		return "", found, err
 	}
 	return readings[len(readings)-1].Label, true, nil
 }
 
 // stateText returns the text of a state: that at the path of the label, or the payload. An object
 // without the label has no state.
-func (d *Decoder) stateText(payload []byte) (text []byte, told bool) {
+func (d *Decoder) stateText(payload []byte) (text []byte, found bool) {
 	if len(payload) == 0 || payload[0] != '{' {
 		return payload, true
 	}
