@@ -27,8 +27,8 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 		l.to, l.x = m, r.X
 		if f.pick != nil {
 			l.x = make([]float64, len(f.pick))
-			for j, at := range f.pick {
-				l.x[j] = r.X[at]
+			for j, feature := range f.pick {
+				l.x[j] = r.X[feature]
 			}
 		}
 		switch {
@@ -170,6 +170,7 @@ func (w *worker) publish(m *modelState, p *Prediction) {
 		var err error
 		if out.Payload, err = m.cbor.encode(p); err != nil {
 			w.report.log.Error("cannot encode a prediction", "model", m.Name, "error", err)
+			return
 		}
 	}
 	out.Topic, out.QoS = m.answerTopic(p.Device), w.qos

@@ -105,6 +105,7 @@ func (w *worker) answerDeferred() {
 		}
 		msg.Free()
 	}
+	w.batch.reset() // as handleReady does
 }
 
 // unlabelled removes all labels.

@@ -19,7 +19,6 @@ import (
 const (
 	drainWithin   = 2 * time.Second // time to answer and commit received messages after the end of Run's ctx
 	publishWithin = time.Second     // time to publish waiting messages after that
-
 )
 
 // ErrUnfinished reports that a stop had no time for all received messages. No
@@ -225,7 +224,7 @@ func (n *Node) Run(ctx context.Context) error {
 	fleets.Go(func() { n.fleets.run(ctx) })
 
 	<-ctx.Done()
-	n.log.Info("stopping", "ring", n.ring.Len(), "outbox", n.outbox.Len())
+	n.log.Info("no more messages are received; those that wait are handled", "ring", n.ring.Len(), "outbox", n.outbox.Len())
 	n.client.StopReceiving()
 	deadline := time.AfterFunc(drainWithin, abandon)
 	defer deadline.Stop()

@@ -28,7 +28,6 @@ const (
 
 	shortConnection = 5 * time.Second // a connection that ends sooner may have been taken over by another client
 	clashAfter      = 3               // number of short connections in a row that are reported as a clash
-
 )
 
 // Client keeps one connection to the broker and its subscriptions while Run runs.

@@ -82,7 +82,6 @@ type outbound struct {
 const (
 	maxKnownTopics = 1024 // number of cached topics; at one more, the cache is cleared
 	maxKnownTopic  = 256  // bytes of a cached topic
-
 )
 
 // newFrameConn wraps conn; maxPayload is the largest payload that a stream accepts.
