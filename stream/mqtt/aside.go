@@ -84,14 +84,20 @@ func (c *Client) Drop(filters ...string) {
 	for some := range slices.Chunk(filters, MaxFilters) {
 		tokens = append(tokens, conn.paho.Unsubscribe(some...))
 	}
-	go func() {
-		for _, token := range tokens {
-			if !conn.await(context.Background(), token.Done(), subscribeTimeout) || token.Error() != nil {
-				return
-			}
+	select {
+	case conn.dropped <- tokens:
+	default: // the next connection takes them from the store
+	}
+}
+
+// forget removes filters from the store, once the broker has ended the subscriptions.
+func (c *Client) forget(ctx context.Context, conn *Conn, ended []paho.Token) {
+	for _, token := range ended {
+		if !conn.await(ctx, token.Done(), subscribeTimeout) || token.Error() != nil {
+			return
 		}
-		c.rememberFilters(nil, c.wanted())
-	}()
+	}
+	c.rememberFilters(nil, c.wanted())
 }
 
 // Remove drops the waiting publications of topics.

@@ -278,7 +278,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{}), cursor: newCursorState()}
+	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{}), dropped: make(chan []paho.Token, 8), cursor: newCursorState()}
 	var aborts []func() bool // end the handshakes if ctx ends meanwhile
 	defer func() {
 		for _, stop := range aborts {
@@ -361,6 +361,8 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 				c.quiet = false
 				c.Log.Info("connected; the broker follows the protocol again", "client_id", c.ID)
 			}
+		case tokens := <-conn.dropped:
+			wg.Go(func() { c.forget(serving, conn, tokens) })
 		case <-conn.redeliver:
 			if conn.awaitAcks(ctx); ctx.Err() != nil {
 				conn.publishOffline()

@@ -30,7 +30,8 @@ type Conn struct {
 	skipping  atomic.Bool  // a message of QoS 1 found the queue full: the broker must send it and its successors again
 	redeliver chan struct{}
 	redo      sync.Once
-	lost      chan struct{} // closed when the connection has ended
+	dropped   chan []paho.Token // subscriptions that Drop has asked to end
+	lost      chan struct{}     // closed when the connection has ended
 	end       sync.Once
 	err       error // cause of the end; valid once lost is closed
 	culprit   bool  // a publication was the cause; valid once Client.Serve has returned

@@ -1,12 +1,15 @@
 package mqtt
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
@@ -66,6 +69,63 @@ func TestFewFiltersInAPacket(t *testing.T) {
 	equalTexts(t, "subscribed as well", read(subscribed, 20), names("a"))
 	c.Drop(names("a")...)
 	equalTexts(t, "dropped", read(unsubscribed, 20), names("a"))
+}
+
+// slowMemory stores filters; without "a" it waits for the disk.
+type slowMemory struct {
+	reached chan struct{}
+	disk    chan struct{}
+	stored  atomic.Bool // without "a"
+}
+
+func (m *slowMemory) Filters() ([]string, error) { return nil, nil }
+
+func (m *slowMemory) RememberFilters(filters []string) error {
+	if !slices.Contains(filters, "a") {
+		close(m.reached)
+		<-m.disk
+		m.stored.Store(true)
+	}
+	return nil
+}
+
+// A connection ends once the filters that Drop has ended are removed from the store: the next node
+// may store its own then.
+func TestDropEndsWithTheConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	subscribed := make(chan string, 10)
+	go serveFewFilters(l, func(filter string) byte { subscribed <- filter; return 0 }, func(string) {})
+	cfg := DefaultConfig()
+	cfg.Servers = []string{"mqtt://" + l.Addr().String()}
+	memory := &slowMemory{reached: make(chan struct{}), disk: make(chan struct{})}
+	c := NewClient(Options{
+		Config: cfg, Filters: []string{"s"}, StateTopic: "edge/n/state", ConnectTimeout: longWait, Counters: new(Counters), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {},
+		Memory: memory, Serve: func(ctx context.Context, _ *Conn) { <-ctx.Done() },
+	})
+	c.further.add([]string{"a"})
+	conn, err := c.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.close()
+	c.current.Store(conn)
+	served := make(chan bool)
+	go func() {
+		c.serveConn(t.Context(), conn)
+		served <- memory.stored.Load()
+	}()
+	<-subscribed
+	c.Drop("a")
+	<-memory.reached
+	conn.fail(io.EOF)
+	time.AfterFunc(50*time.Millisecond, func() { close(memory.disk) })
+	if !<-served {
+		t.Error("the connection has ended before the filters are stored")
+	}
 }
 
 // With qos: 0 nothing of the client has QoS 1, which a broker of QoS 0 alone ends the connection for.
