@@ -141,7 +141,7 @@ func TestExitCodes(t *testing.T) {
 		"no broker to check":        {[]string{"check", "-c", harness.WriteFile(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exit.Broker, "connect to the broker"},
 		"address with a password":   {[]string{"replay", table, "--broker", "mqtt://u:hunter2@127.0.0.1:1"}, exit.Usage, "want username and password as keys"},
 		"password file is missing":  {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1", "--username", "u", "--password-file", missing}, exit.Config, "no such file"},
-		"labels of no kind":         {[]string{"replay", table, "--labels", "late"}, exit.Usage, "want inline, delayed or none"},
+		"labels of no kind":         {[]string{"replay", table, "--labels", "late"}, exit.Usage, "want inline, delayed, asked or none"},
 		"delay of no kind":          {[]string{"replay", table, "--delay", "soon"}, exit.Usage, "want a number of rows, such as 50, or a duration, such as 5s"},
 		"fraction above 1":          {[]string{"replay", table, "--label-fraction", "2"}, exit.Usage, "want 0 to 1"},
 		"time of a run backwards":   {[]string{"run", "-c", valid, "--for", "-1s"}, exit.Usage, "--for -1s: want more than 0s"},
