@@ -50,9 +50,10 @@ the first 100000 rows.`,
 			if err := data.Check(); err != nil {
 				return exit.With(exit.Usage, err)
 			}
+			cli.EndAtSignals()
 			signals := map[string]*config.SignalStream{}
 			for _, path := range from {
-				stream, err := eval.Propose(cmd.Context(), path, data)
+				stream, err := eval.Propose(cmd.Context(), path, data, cmd.ErrOrStderr())
 				if err != nil {
 					return err
 				}

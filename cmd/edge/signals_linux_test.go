@@ -19,6 +19,9 @@ func TestOneSignalEndsCommandsThatRead(t *testing.T) {
 		{"inspect", state, "-c"},
 		{"predict", "--state", state},
 		{"windows", "--signals", "a,b"},
+		{"windows", "--signals", "a,b", "-o", filepath.Join(t.TempDir(), "samples.csv")},
+		{"train"},
+		{"eval", "split"},
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			pipe := filepath.Join(t.TempDir(), "pipe")

@@ -139,6 +139,14 @@ func TestTrainDoesNotOverwrite(t *testing.T) {
 	}
 }
 
+// writerFunc is called at each write.
+type writerFunc func()
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
+}
+
 // An interrupted training prints how to resume it, and resumes to the same result.
 func TestTrainResumes(t *testing.T) {
 	table := harness.TableFile(t, "table.csv", 200)
@@ -148,9 +156,8 @@ func TestTrainResumes(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "b.db")
 	args := []string{"train", table, "-c", config, "-o", db, "--passes", "3", "--batch", "30"}
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // before the first step: one step is learnt, saved, and no more
-	var out, errOut bytes.Buffer
-	if code := execute(ctx, args, strings.NewReader(""), &out, &errOut); code != exit.Runtime || !strings.Contains(errOut.String(), "--resume") {
+	var errOut bytes.Buffer // the line of the first pass interrupts it: one step more is learnt, saved, and no more
+	if code := execute(ctx, args, strings.NewReader(""), writerFunc(cancel), &errOut); code != exit.Runtime || !strings.Contains(errOut.String(), "--resume") {
 		t.Fatalf("exit %d: %s", code, errOut.String())
 	}
 	if code, _, errOut := edge(t, append(args, "--resume", "--rate", "0.5")...); code != exit.Runtime || !strings.Contains(errOut, "other data, configuration or options") {

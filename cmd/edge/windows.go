@@ -42,7 +42,7 @@ replace what it has.`,
 				return err
 			}
 			if len(lengths) > 0 {
-				scores, err := w.Scores(cmd.Context(), args[0], lengths, most)
+				scores, err := w.Scores(cmd.Context(), args[0], lengths, most, cmd.ErrOrStderr())
 				if err != nil {
 					return err
 				}

@@ -37,6 +37,9 @@ type Evaluation struct {
 
 	config *config.Config // at ConfigPath; nil without
 	learnt online.Config  // of the model in it
+
+	progress io.Writer // of the progress line, which begins with title; nil: errOut, and the file's name
+	title    string
 }
 
 // New returns the options of edge eval without flags.
@@ -162,7 +165,7 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 	if e.Mode != "prequential" {
 		return e.splits(ctx, path, errOut)
 	}
-	columns, err := dataset.Summarize(path, e.Data.Of(e.learnt.Features))
+	columns, err := await(ctx, func() (dataset.Summary, error) { return dataset.Summarize(path, e.Data.Of(e.learnt.Features)) })
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +252,7 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 	if s.First > 0 {
 		total = min(total, s.First)
 	}
-	bar := terminal.NewProgress(errOut, total, d.Name)
+	bar := e.bar(errOut, total, d.Name)
 	defer bar.Close()
 	policy, rows, leftOut := e.policy(learner, rows, query, total)
 	result, err := runStream(ctx, d.Name, learner, rows, policy, bar.Add)
@@ -271,6 +274,14 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 		result.Seed = *s.Shuffle
 	}
 	return result, nil
+}
+
+// bar starts the progress line of one evaluation.
+func (e *Evaluation) bar(errOut io.Writer, total int, name string) terminal.Progress {
+	if e.progress != nil {
+		errOut, name = e.progress, e.title
+	}
+	return terminal.NewProgress(errOut, total, name)
 }
 
 // policy returns the policy that the options demand, the rows as it receives them,

@@ -75,7 +75,7 @@ func (s *Splits) cut(mode string, t *dataset.Table) ([]split, error) {
 // splits evaluates a file by repeated splits.
 func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) (*report.Report, error) {
 	cfg, features := e.tableConfig()
-	table, err := loadTable(path, &e.Data, features, e.Arrival.OnMissing, errOut)
+	table, err := loadTable(ctx, path, &e.Data, features, e.Arrival.OnMissing, errOut)
 	if err != nil {
 		return nil, err
 	}

@@ -32,8 +32,8 @@ type LengthScore struct {
 // Scores learns the windows of each length, in their order and without the order of
 // labels, by a new model without known classes. The ratio of hop and length is that of the
 // configuration. With most above 0 only each n-th window is learnt, so that there are at
-// most as many of each length, from the whole file.
-func (w *Windows) Scores(ctx context.Context, path string, lengths []string, most int) ([]LengthScore, error) {
+// most as many of each length, from the whole file. A terminal at errOut shows the progress.
+func (w *Windows) Scores(ctx context.Context, path string, lengths []string, most int, errOut io.Writer) ([]LengthScore, error) {
 	base := w.Data.Raw.Stream.StageConfig()
 	ratio := 0.5
 	if length, hop := base.Window.Length, base.Hop(); length.Rows > 0 {
@@ -68,9 +68,10 @@ func (w *Windows) Scores(ctx context.Context, path string, lengths []string, mos
 		e.Data.Raw, e.Data.Unlabeled = &raw, false
 		e.Mixing.Temporal, e.Undeclared = online.TemporalOff, true
 		e.config, e.learnt, e.Arrival.OnMissing = w.config, learnt, raw.Stream.OnMissing
+		e.progress, e.title = errOut, fmt.Sprintf("windows of %s (%d of %d)", spanText(length), i+1, len(lengths))
 		score := LengthScore{Length: length, Hop: window.Hop}
 		if most > 0 {
-			columns, err := dataset.Summarize(path, e.Data.Of(nil))
+			columns, err := await(ctx, func() (dataset.Summary, error) { return dataset.Summarize(path, e.Data.Of(nil)) })
 			if err != nil && !errors.Is(err, dataset.ErrNoSample) {
 				return nil, err
 			}

@@ -33,6 +33,27 @@ type Course struct {
 // ErrInterrupted occurs when the context ends before the rows do.
 var ErrInterrupted = errors.New("interrupted")
 
+// await returns the result of f, or ErrInterrupted once the context ends. f may wait for a pipe
+// that stays silent, which nothing interrupts: it is left alone then, since the program ends.
+func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ErrInterrupted
+	}
+}
+
 // Run passes the rows to the policy, one after the other, until they end.
 // progress is called with 1 after each row; nil: not called.
 func Run(ctx context.Context, rows dataset.Rows, p Policy, progress func(int)) (c Course, err error) {

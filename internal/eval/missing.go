@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -85,8 +86,8 @@ func fill(x, means []float64) {
 // loadTable reads a data file for many passes or splits, and applies on_missing to
 // the rows that lack features; it imputes the means of the file. features are those of a
 // model; nil: the columns.
-func loadTable(path string, data *dataset.Options, features []string, how string, errOut io.Writer) (*dataset.Table, error) {
-	t, err := dataset.LoadTable(path, data.Of(features))
+func loadTable(ctx context.Context, path string, data *dataset.Options, features []string, how string, errOut io.Writer) (*dataset.Table, error) {
+	t, err := await(ctx, func() (*dataset.Table, error) { return dataset.LoadTable(path, data.Of(features)) })
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -21,8 +22,9 @@ const (
 )
 
 // Propose returns a stream for a file of signals, with a window whose length had the
-// lowest error on the beginning of the file; nil for a file of samples.
-func Propose(ctx context.Context, path string, data dataset.Options) (*config.SignalStream, error) {
+// lowest error on the beginning of the file; nil for a file of samples. A terminal at errOut
+// shows the progress.
+func Propose(ctx context.Context, path string, data dataset.Options, errOut io.Writer) (*config.SignalStream, error) {
 	r, ok, err := dataset.Detect(path, data.Of(nil))
 	if err != nil || !ok {
 		return nil, err
@@ -62,7 +64,7 @@ func Propose(ctx context.Context, path string, data dataset.Options) (*config.Si
 	w := &Windows{Data: data}
 	w.Data.Raw = &dataset.Raw{Name: "of the file", Stream: stream, Rows: proposeRows}
 	w.Data.Label = r.Label
-	scores, err := w.Scores(ctx, path, words, proposeWindows)
+	scores, err := w.Scores(ctx, path, words, proposeWindows, errOut)
 	if err != nil {
 		return nil, err
 	}

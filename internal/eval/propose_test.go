@@ -56,7 +56,7 @@ func TestProposeTakesTheFile(t *testing.T) {
 		{"other words", 2400, func(i int) (string, string) { return power(i), []string{"1", "spinning"}[i%2] }, nil, "", `plug.csv:3:15: the file looks like one of signals, and column "state" has "spinning"`},
 	} {
 		path := signalFile(t, c.rows, c.cells)
-		s, err := Propose(t.Context(), path, dataset.Options{})
+		s, err := Propose(t.Context(), path, dataset.Options{}, io.Discard)
 		if err != nil || s == nil {
 			if c.err == "" || err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %+v, %v, want %q", c.name, s, err, c.err)
@@ -108,7 +108,7 @@ func TestProposeKeepsShortRecordings(t *testing.T) {
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Propose(t.Context(), path, dataset.Options{})
+	s, err := Propose(t.Context(), path, dataset.Options{}, io.Discard)
 	if err != nil || s.Length.Rows > 512 || strings.Contains(s.Reason, "1024") {
 		t.Errorf("%+v, %v", s, err)
 	}

@@ -125,7 +125,7 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		}
 	}
 	t.OnMissing = cmp.Or(t.OnMissing, codec.OnMissingMarginalise)
-	table, err := loadTable(path, &t.Data, cfg.Features, t.OnMissing, errOut)
+	table, err := loadTable(ctx, path, &t.Data, cfg.Features, t.OnMissing, errOut)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		}
 	}
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
-	rows, judged, err := t.split(table, cfg, errOut)
+	rows, judged, err := t.split(ctx, table, cfg, errOut)
 	if err != nil {
 		return nil, err
 	}
@@ -191,11 +191,11 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 
 // split returns the rows to learn and those to judge; judged is nil without
 // --test and --holdout.
-func (t *Training) split(table *dataset.Table, cfg online.Config, errOut io.Writer) (rows, judged *dataset.Part, err error) {
+func (t *Training) split(ctx context.Context, table *dataset.Table, cfg online.Config, errOut io.Writer) (rows, judged *dataset.Part, err error) {
 	all := table.All()
 	switch {
 	case t.Test != "":
-		test, err := loadTable(t.Test, &t.Data, table.Features, t.OnMissing, errOut)
+		test, err := loadTable(ctx, t.Test, &t.Data, table.Features, t.OnMissing, errOut)
 		if err != nil {
 			return nil, nil, err
 		}

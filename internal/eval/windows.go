@@ -98,18 +98,30 @@ func (w *Windows) apply(s *codec.Stream) error {
 
 // Print writes the samples of a file as CSV, and the tally of its rows to errOut.
 func (w *Windows) Print(ctx context.Context, path string, in io.Reader, out, errOut io.Writer) error {
+	tally, err := await(ctx, func() (dataset.Tally, error) { return w.print(path, in, out) })
+	if errors.Is(err, ErrInterrupted) {
+		return fmt.Errorf("windows: %w", err)
+	}
+	if err == nil {
+		fmt.Fprintln(errOut, tally)
+	}
+	return err
+}
+
+// print writes the samples of a file.
+func (w *Windows) print(path string, in io.Reader, out io.Writer) (tally dataset.Tally, err error) {
 	d, err := dataset.OpenInput(path, in, w.Data.Of(nil))
 	if err != nil {
-		return err
+		return tally, err
 	}
 	defer d.Close()
 	if !d.Raw() {
-		return fmt.Errorf("%s: the file has the features of finished samples", path)
+		return tally, fmt.Errorf("%s: the file has the features of finished samples", path)
 	}
 	to := bufio.NewWriter(out)
 	lines := csv.NewWriter(to)
 	if err := lines.Write(slices.Concat([]string{"id", "time", "device"}, d.Features, []string{"label"})); err != nil {
-		return err
+		return tally, err
 	}
 	var row dataset.Row
 	var cells []string
@@ -120,10 +132,7 @@ func (w *Windows) Print(ctx context.Context, path string, in io.Reader, out, err
 		}
 		if err != nil {
 			lines.Flush()
-			return errors.Join(err, to.Flush())
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("windows: %w", ErrInterrupted)
+			return tally, errors.Join(err, to.Flush())
 		}
 		from := d.Origin()
 		cells = append(cells[:0], from.ID, unixTime(from.Time), from.Device)
@@ -135,15 +144,11 @@ func (w *Windows) Print(ctx context.Context, path string, in io.Reader, out, err
 			cells = append(cells, text)
 		}
 		if err := lines.Write(append(cells, row.Label)); err != nil {
-			return err
+			return tally, err
 		}
 	}
 	lines.Flush()
-	if err := errors.Join(lines.Error(), to.Flush()); err != nil {
-		return err
-	}
-	fmt.Fprintln(errOut, d.Tally())
-	return nil
+	return d.Tally(), errors.Join(lines.Error(), to.Flush())
 }
 
 // unixTime returns a time in seconds since 1970, with as many decimals as it has.
