@@ -7,6 +7,14 @@ import (
 	"time"
 )
 
+// A line is rewritten in its place. What is beyond the margin of a narrow terminal is not
+// shown: it would be in a line of its own, which stays.
+const (
+	beginLine = "\r\x1b[K"
+	wrapOff   = "\x1b[?7l"
+	wrapOn    = "\x1b[?7h"
+)
+
 // drawProgress is the least time between two drawings of a progress line.
 const drawProgress = 100 * time.Millisecond
 
@@ -40,7 +48,7 @@ func (p Progress) Add(n int) {
 		l.done += n
 		if now := time.Now(); now.Sub(l.drawn) >= drawProgress {
 			l.drawn = now
-			io.WriteString(l.w, "\r\x1b[K"+l.text(now.Sub(l.start)))
+			io.WriteString(l.w, beginLine+wrapOff+l.text(now.Sub(l.start))+wrapOn)
 		}
 	}
 }
@@ -59,7 +67,7 @@ func (p Progress) Close() {
 	if l := p.line; l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		io.WriteString(l.w, "\r\x1b[K")
+		io.WriteString(l.w, beginLine)
 	}
 }
 

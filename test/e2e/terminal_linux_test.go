@@ -133,3 +133,22 @@ func TestTopInATerminal(t *testing.T) {
 		})
 	}
 }
+
+// The lengths of windows are tried with a line of progress, which a narrow terminal cuts off.
+func TestProgressInATerminal(t *testing.T) {
+	var rows strings.Builder
+	rows.WriteString("t,x,label\n")
+	for i := range 4000 {
+		fmt.Fprintf(&rows, "%d,%d,%s\n", 1_795_717_000+i, i%7, []string{"idle", "run"}[i/100%2])
+	}
+	term := inTerminal(t, nil, "windows", harness.WriteFile(t, "rows.csv", rows.String()), "--signals", "x", "--length", "64", "--lengths", "16,32")
+	if err := term.cmd.Wait(); err != nil {
+		t.Fatalf("windows ends with %v: %q", err, term.output())
+	}
+	term.await(t, "macro-f1")
+	for _, want := range []string{"\r\x1b[K\x1b[?7lwindows of 16 (1 of 2)   0% 1/", "\x1b[?7lwindows of 32 (2 of 2)   0% 1/", "s left)\x1b[?7h"} {
+		if !strings.Contains(term.output(), want) {
+			t.Errorf("no %q in %q", want, term.output())
+		}
+	}
+}
