@@ -18,7 +18,6 @@ const (
 	maxWindow   = 10000
 	maxBatch    = 1000
 	maxClasses  = model.MaxClasses
-	maxFeatures = 10000
 	maxWarmup   = 100000
 )
 
@@ -85,9 +84,12 @@ func (c Config) Validate() error {
 	check(slices.Contains([]fleet.Precision{0, fleet.Bfloat16, fleet.Float32}, f.Precision), "fleet.precision", f.Precision, "bfloat16 or float32")
 	check(f.Trust == f.Trust, "fleet.trust", f.Trust, "a number of standard errors")
 	check(len(c.Horizons) == 0 || len(c.fleetHorizons()) > 0, "fleet.horizons", f.Horizons, "some of the model's horizons")
-	check(len(c.Features) >= 1 && len(c.Features) <= maxFeatures, "features", len(c.Features), "1 to 10000 features")
+	check(len(c.Features) >= 1 && len(c.Features) <= MaxFeatures, "features", len(c.Features), "1 to 10000 features")
 	return errors.Join(errs...)
 }
+
+// MaxFeatures bounds the features of a model.
+const MaxFeatures = 10000
 
 // MaxLabel bounds a label's length in bytes.
 const MaxLabel = 256

@@ -44,6 +44,24 @@ func TestScoresOfNoSample(t *testing.T) {
 	}
 }
 
+// A file with more columns than a model has features is refused with the flag that chooses some.
+func TestTooManyColumns(t *testing.T) {
+	header := ""
+	for i := range 10_001 {
+		header += fmt.Sprintf("x%d,", i)
+	}
+	file := harness.WriteFile(t, "wide.csv", header+"label\n"+strings.Repeat(strings.Repeat("1,", 10_001)+"a\n"+strings.Repeat("2,", 10_001)+"b\n", 10))
+	for _, command := range []string{"eval", "eval split", "train", "config sample --from"} {
+		code, _, errOut := edge(t, append(strings.Fields(command), file)...)
+		if code != exit.Runtime || !strings.Contains(errOut, "wide.csv: 10001 columns are features, and a model can have 10000: --columns names") {
+			t.Errorf("edge %s exits with %d: %.300s", command, code, errOut)
+		}
+	}
+	if code, _, errOut := edge(t, "eval", file, "--columns", "1-3"); code != exit.OK {
+		t.Errorf("--columns: exit %d: %.300s", code, errOut)
+	}
+}
+
 // A pipe is refused where a file is read twice.
 func TestPipesAreReadOnce(t *testing.T) {
 	for _, command := range []string{"eval", "eval ask", "config sample --from"} {

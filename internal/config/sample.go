@@ -44,6 +44,9 @@ func SampleFor(paths []string, data *dataset.Options, signals map[string]*Signal
 			return nil, err
 		}
 		d.Close()
+		if err := dataset.CheckWidth(path, d.Features); err != nil {
+			return nil, err
+		}
 		name, topic := stream.NodeName(d.Name), "sensors/"+d.Name
 		features := "features: " + flow(d.Features)
 		if reflect.DeepEqual(d.Features, codec.Stream{Dimension: len(d.Features)}.FeatureNames()) {

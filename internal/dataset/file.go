@@ -128,7 +128,7 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 		return nil, err
 	}
 	if width > maxColumns {
-		return nil, fmt.Errorf("%s:1: %d columns; at most %d are read", path, width, maxColumns)
+		return nil, fmt.Errorf("%s:1: %d columns; at most %d are read: cut -d, -f1-500 FILE keeps the first 500 of a file with commas", path, width, maxColumns)
 	}
 	raw := false
 	if f.Raw != nil {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"edge/online"
 )
 
 // Format is the syntax of a data file and the meaning of its columns. With the
@@ -50,6 +52,14 @@ const (
 
 // maxColumns bounds the memory that a header can take.
 const maxColumns = 100000
+
+// CheckWidth returns an error for more features of a file than a model can have.
+func CheckWidth(path string, features []string) error {
+	if n := len(features); n > online.MaxFeatures {
+		return fmt.Errorf("%s: %d columns are features, and a model can have %d: --columns names those that count, such as --columns 1-500; --ignore leaves columns out", path, n, online.MaxFeatures)
+	}
+	return nil
+}
 
 // choose returns the role of each column and the names of the features. names are
 // those of the header, nil without one; width is the number of columns.

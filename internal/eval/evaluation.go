@@ -236,6 +236,9 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 		return nil, err
 	}
 	defer d.Close()
+	if err := dataset.CheckWidth(path, d.Features); err != nil {
+		return nil, err
+	}
 	cfg, rows, err := e.stream(d, s, columns)
 	if err != nil {
 		return nil, err

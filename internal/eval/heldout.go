@@ -82,6 +82,9 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	if table.LeftOut > 0 {
 		fmt.Fprintf(errOut, "%s: %d rows without a label or with too few features are left out; on_missing is %s\n", table.Name, table.LeftOut, e.Arrival.OnMissing)
 	}
+	if err := dataset.CheckWidth(path, table.Features); err != nil {
+		return nil, err
+	}
 	cfg.Features = table.Features
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
 	if e.Selection.First > 0 || e.Selection.Shuffle != nil {

@@ -150,6 +150,9 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		}
 		table = rows.Table
 	}
+	if err := dataset.CheckWidth(path, table.Features); err != nil {
+		return nil, err
+	}
 	cfg.Features = table.Features
 	if t.Output != "" {
 		if err := t.checkOutput(cfg.Shape()); err != nil {
