@@ -11,7 +11,8 @@ import (
 )
 
 // csvCodec reads lines of comma-separated cells (RFC 4180) without a header: the
-// configuration names the columns. An empty cell is a missing one.
+// configuration names the columns. An empty cell is a missing one. The word null as a label
+// is no label, and ends one that is held, as null of JSON does.
 type csvCodec struct {
 	*schema
 	columns []column
@@ -107,6 +108,10 @@ func (c csvCodec) cell(row *cells, col column, text string) *Refusal {
 	case PlainName(c.id):
 		return c.setID(&row.r, text)
 	case PlainName(c.label):
+		if _, mapped := c.labels[text]; text == NoLabel && !mapped {
+			row.r.Null = c.signals != nil
+			return nil
+		}
 		return c.setLabel(&row.r, text)
 	case PlainName(c.time):
 		c.setTime(&row.r, text)

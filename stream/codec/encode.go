@@ -73,7 +73,7 @@ type Payload struct {
 	Data   []byte
 }
 
-// NoLabel is the label, for an Encoder, of a row that has null as its label.
+// NoLabel is the label, for an Encoder and in a cell of CSV, of a row that has null as its label.
 const NoLabel = "null"
 
 // Append appends the messages of a row to dst. cells has a text for each configured
@@ -257,9 +257,7 @@ func (e *Encoder) line(cells []string, id, time, label string) ([]byte, error) {
 			case PlainName(e.of.Time):
 				record[at] = time
 			case PlainName(e.of.Label):
-				if label != NoLabel { // which would be a class
-					record[at] = label
-				}
+				record[at] = label
 			}
 			for i, name := range e.names {
 				if path := e.of.Fields[name]; path != "" {

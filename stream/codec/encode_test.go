@@ -64,6 +64,52 @@ func TestEncoderMatchesDecoder(t *testing.T) {
 	}
 }
 
+// A row whose label is null ends the label that is held, in every format with labels; an empty
+// label leaves it.
+func TestEncoderOfNoLabel(t *testing.T) {
+	for _, format := range []string{FormatJSON, FormatCBOR, formatCSV} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.Stage.Signals = []string{"t"}, format, []string{"a"}
+		if format == formatCSV {
+			s.Columns = []string{"a", "label"}
+		}
+		d, err := NewDecoder(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := NewEncoder(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for label, null := range map[string]bool{NoLabel: true, "": false} {
+			payloads, err := e.Append(nil, []string{"1"}, -1, label)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := d.Decode(payloads[0].Data)
+			if err != nil || got[0].Null != null || got[0].Label != "" {
+				t.Errorf("%s of label %q: %+v, %v", payloads[0].Data, label, got, err)
+			}
+		}
+	}
+}
+
+// The word null is no label in a cell of CSV, unless the map of labels has it.
+func TestNullInACell(t *testing.T) {
+	for want, of := range map[string]map[string]string{"": nil, "off": {"null": "off"}} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.Features, s.Columns, s.LabelMap = []string{"t"}, formatCSV, []string{"a"}, []string{"a", "label"}, of
+		d, err := NewDecoder(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.Decode([]byte("1,null"))
+		if err != nil || got[0].Label != want || len(got[0].X) != 1 {
+			t.Errorf("with the map %v: %+v, %v", of, got, err)
+		}
+	}
+}
+
 // A value has a payload of its own.
 func TestEncoderOfValues(t *testing.T) {
 	s := DefaultStream()
