@@ -38,6 +38,20 @@ func TestRefusedStateEndsTheOneBefore(t *testing.T) {
 			equal(t, "learnt after a restart", r.models["bearing"].learnt(), []string{"run 1", "idle 1"})
 		})
 	}
+	for _, word := range []string{"0", `{"label":0}`} {
+		in("no label: "+word, t, func(t *testing.T) {
+			cfg, m := config()
+			cfg.Labels[0].Map["0"] = ""
+			r := newRig(t, newFakeJournal(), cfg, m)
+			r.send(state, "run")
+			r.send(accP7, row)
+			r.send(state, word)
+			r.send(accP7, row)
+			time.Sleep(time.Second)
+			equal(t, "learnt", r.models["bearing"].learnt(), []string{"run 1"})
+			equal(t, "rejects", r.rejects(), nil)
+		})
+	}
 	for _, nothing := range []string{`{"battery":3}`, `{"label":`, `{"label":"stopped","label":"run"}`, `["stopped"]`} {
 		in("tells no state: "+nothing, t, func(t *testing.T) {
 			cfg, m := config()

@@ -69,6 +69,7 @@ func TestConfigRefuses(t *testing.T) {
 		}},
 		"fraction":              {"outbox: {max_messages: 1.5}\n", nil, []string{"edge.yaml:1:24: outbox.max_messages: 1.5: want a whole number"}},
 		"word for a switch":     {"mqtt: {persistent_session: maybe}\n", nil, []string{"edge.yaml:1:28: mqtt.persistent_session: maybe: want true or false"}},
+		"word without a class":  {"labels: [{topics: [t], sticky: true, map: {0: }}]", nil, []string{`labels[0].map.0 has no value; write "" for an empty text`}},
 		"key without a value":   {"mqtt:\n", nil, []string{"mqtt has no value; leave the key out for its default"}},
 		"number as a name":      {"models: {m: {streams: [007]}}\n", nil, []string{"edge.yaml:1:24: models.m.streams[0]: put 007 in quotes, it would be read as the number 7"}},
 		"word for a mapping":    {"mqtt: broker\n", nil, []string{"edge.yaml:1:7: mqtt: want keys and values"}},

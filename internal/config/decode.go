@@ -187,15 +187,7 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 			return nil
 		})
 	case t.Kind() == reflect.Map:
-		if v.IsNil() {
-			v.Set(reflect.MakeMap(t))
-		}
-		d.mapping(node, path, nil, func(key string, value *yaml.Node) []string {
-			element := reflect.New(t.Elem()).Elem()
-			d.decode(value, element, joinKey(path, key))
-			v.SetMapIndex(reflect.ValueOf(key).Convert(t.Key()), element)
-			return nil
-		})
+		d.entries(node, v, path)
 	case t.Kind() == reflect.Slice:
 		if node.Kind != yaml.SequenceNode {
 			d.report(node, "%s: want a list", path)
@@ -206,6 +198,24 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 			d.decode(value, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
 		}
 	}
+}
+
+// entries sets the map v from node.
+func (d *decoder) entries(node *yaml.Node, v reflect.Value, path string) {
+	t := v.Type()
+	if v.IsNil() {
+		v.Set(reflect.MakeMap(t))
+	}
+	d.mapping(node, path, nil, func(key string, value *yaml.Node) []string {
+		element := reflect.New(t.Elem()).Elem()
+		if isNull(value) && t.Elem().Kind() == reflect.String {
+			d.report(value, `%s has no value; write "" for an empty text`, joinKey(path, key))
+			return nil
+		}
+		d.decode(value, element, joinKey(path, key))
+		v.SetMapIndex(reflect.ValueOf(key).Convert(t.Key()), element)
+		return nil
+	})
 }
 
 // valueAdvice returns what to do about a key, or an entry of a list, without a value.

@@ -290,7 +290,7 @@ func (d *File) takeSource(record []string, input int, label string) (ok bool, er
 		line, _ := d.csv.FieldPos(0)
 		return false, fmt.Errorf("%s:%d: %w", d.path, line, err)
 	}
-	r.message.Rows[0] = signal.Row{X: reading.X, Absent: reading.Absent, Label: reading.Label, Null: null}
+	r.message.Rows[0] = signal.Row{X: reading.X, Absent: reading.Absent, Label: reading.Label, Null: null || reading.Null}
 	return true, nil
 }
 

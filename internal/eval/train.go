@@ -150,9 +150,6 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		}
 		table = rows.Table
 	}
-	if err := dataset.CheckWidth(path, table.Features); err != nil {
-		return nil, err
-	}
 	cfg.Features = table.Features
 	if t.Output != "" {
 		if err := t.checkOutput(cfg.Shape()); err != nil {
@@ -233,7 +230,7 @@ func checkEnough(classes []string, rows *dataset.Part) error {
 }
 
 func (t *Training) open(cfg online.Config, classes []string, rows *dataset.Part) (*train.Trainer, error) {
-	if err := checkEnough(classes, rows); err != nil {
+	if err := cmp.Or(checkEnough(classes, rows), dataset.CheckWidth(rows.Table.Name, rows.Table.Features)); err != nil {
 		return nil, err
 	}
 	if !t.Resume {

@@ -65,8 +65,8 @@ type Stream struct {
 	Time  string `yaml:"time"`
 	Label string `yaml:"label"`
 	// LabelMap maps the labels in payloads to classes: true: running,
-	// 0: idle, "ON": running. The names of the classes are labels as well; others are
-	// refused. Empty: a label is the name of its class, a whole number or boolean as it is
+	// 0: idle, "ON": running. The names of the classes are labels as well, "" stands for no
+	// label; others are refused. Empty: a label is the name of its class, a whole number or boolean as it is
 	// written.
 	LabelMap map[string]string `yaml:"label_map"`
 	// OnMissing decides about a sample with missing features: an absent key, a null,
@@ -158,7 +158,7 @@ func (s Stream) Validate() error {
 		field.Within("join", s.Join.Validate()),
 		field.Check(len(s.Features) <= maxFeatures, "features", fmt.Sprintf("%d names", len(s.Features)), fmt.Sprintf("at most %d", maxFeatures)),
 		field.Check(s.MaxBatch >= 1 && s.MaxBatch <= 100000, "max_batch", s.MaxBatch, "1 to 100000"),
-		checkLabelMap("label_map", s.LabelMap),
+		checkLabelMap("label_map", s.LabelMap, true),
 	}
 	payload := s.checkPayload
 	if len(s.Raw.Inputs) > 0 {
@@ -364,8 +364,8 @@ type Labels struct {
 	// ID, and with Sticky, a member id of the payload is ignored.
 	ID    string `yaml:"id"`
 	Label string `yaml:"label"`
-	// Map maps labels to classes, like LabelMap of a stream. A word that it lacks ends the
-	// state before, with Sticky.
+	// Map maps labels to classes, like LabelMap of a stream. With Sticky a word that it lacks
+	// ends the state before, and so does one that is no label, "", which without Sticky is refused.
 	Map map[string]string `yaml:"map"`
 	// Last accepts a label without an id, for the newest sample of the model; the
 	// payload may then be the label alone: ON. Default false.
@@ -406,7 +406,7 @@ func (l Labels) Validate() error {
 		field.Check(len(l.Topics) > 0, "topics", "[]", "at least one filter"),
 		checkTopics(l.Topics, l.TopicTemplate),
 		l.checkID(), checkPath("label", l.Label),
-		checkLabelMap("map", l.Map),
+		checkLabelMap("map", l.Map, l.Sticky),
 		field.Check(l.Model == "" || topic.IsName(l.Model), "model", l.Model, "the name of a model"),
 		l.validateSticky(),
 	)

@@ -194,7 +194,7 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 		}
 	}
 	if c.signals != nil { // whose payloads may have other members of these names
-		r.Null = label.Type == gjson.Null && label.Exists()
+		r.Null = r.Null || label.Type == gjson.Null && label.Exists()
 		return nil
 	}
 	if s := v.Get(cellSource); s.Type == gjson.String && len(s.Str) <= maxID {

@@ -73,7 +73,7 @@ func TestBareLabelsWithoutState(t *testing.T) {
 // The refusal of a state names its effect and the remedy.
 func TestRefusedState(t *testing.T) {
 	l := DefaultLabels()
-	l.Sticky, l.Map = true, map[string]string{"1": "idle", "2": "run"}
+	l.Sticky, l.Map = true, map[string]string{"1": "idle", "2": "run", "0": "", "stand by": ""}
 	d := NewLabelDecoder(l)
 	for _, test := range []struct {
 		payload, label string
@@ -83,7 +83,11 @@ func TestRefusedState(t *testing.T) {
 		{"2.0", "run", true, ""},
 		{" unavailable ", "", true, ""},
 		{`{"label":null}`, "", true, ""},
-		{"3", "", true, "bad_label: label is \"3\", which the map of labels does not have; it has 1, 2, idle, run; this ends the state before, and rows have no label until a known one comes: list it in map, or send null where the state has no name"},
+		{" 0.0", "", true, ""},
+		{`"stand by"`, "", true, ""},
+		{`{"label":0}`, "", true, ""},
+		{`{"label":"stand by"}`, "", true, ""},
+		{"3", "", true, "bad_label: label is \"3\", which the map of labels does not have; it has 0, 1, 2, idle, run, stand by; this ends the state before, and rows have no label until a known one comes: list it in map, with \"\" as its class where that state has no label"},
 		{`{"label":{}}`, "", true, "this ends the state before"},
 		{`{"battery":3,"linkquality":9}`, "", false, "label is missing: the object has battery, linkquality"},
 		{`{}`, "", false, "label is missing: the object has no members"},

@@ -13,8 +13,8 @@ import (
 	"edge/stream/field"
 )
 
-// labelMap maps the labels in payloads to names of classes. Nil maps every text, whole
-// number and boolean to itself.
+// labelMap maps the labels in payloads to names of classes, or to "" where a word is no label.
+// Nil maps every text, whole number and boolean to itself.
 type labelMap map[string]string
 
 // newLabelMap returns the map of a configuration. A number among its keys stands for
@@ -25,7 +25,7 @@ func newLabelMap(of map[string]string) labelMap {
 	}
 	m := labelMap(maps.Clone(of))
 	for _, name := range of { // edge replay and people send the names of classes
-		if _, taken := m[name]; !taken {
+		if _, taken := m[name]; !taken && name != "" {
 			m[name] = name
 		}
 	}
@@ -39,13 +39,13 @@ func newLabelMap(of map[string]string) labelMap {
 	return m
 }
 
-// checkLabelMap returns an error for each invalid key and name.
-func checkLabelMap(key string, of map[string]string) error {
+// checkLabelMap returns an error for each invalid key and name. none allows words that are no label.
+func checkLabelMap(key string, of map[string]string, none bool) error {
 	var errs []error
 	for _, value := range slices.Sorted(maps.Keys(of)) {
 		name := of[value]
 		errs = append(errs, field.Check(value != "" && len(value) <= online.MaxLabel, key, fmt.Sprintf("%.40q", value), fmt.Sprintf("values of 1 to %d bytes", online.MaxLabel)))
-		if why := CheckLabel(name); why != nil {
+		if why := CheckLabel(name); why != nil && (name != "" || !none) {
 			errs = append(errs, fmt.Errorf("%s.%s: the class %w", key, value, why))
 		}
 		if number, _, ok := plainNumber(value); ok && number != value {
@@ -56,7 +56,7 @@ func checkLabelMap(key string, of map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// class returns the class of a text.
+// class returns the class of a text, "" for one that is no label.
 func (m labelMap) class(text string) (string, bool) {
 	if m == nil {
 		return text, true
@@ -93,7 +93,7 @@ func CheckLabel(text string) error {
 	return nil
 }
 
-// setLabel sets the label of a reading from a text.
+// setLabel sets the label of a reading from a text. One that the map has for no label is as null.
 func (s *schema) setLabel(r *Reading, text string) *Refusal {
 	if err := CheckLabel(text); err != nil {
 		remedy := ""
@@ -106,7 +106,7 @@ func (s *schema) setLabel(r *Reading, text string) *Refusal {
 	if !ok {
 		return Refuse(BadLabel, "%s is %.40q, which the map of labels does not have; it has %s", s.label, text, s.labels.knownLabels())
 	}
-	r.Label = strings.Clone(name)
+	r.Label, r.Null = strings.Clone(name), name == "" && s.signals != nil
 	return nil
 }
 

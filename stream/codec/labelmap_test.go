@@ -139,7 +139,7 @@ func TestLabelMapValidate(t *testing.T) {
 		by   map[string]string
 		want string
 	}{
-		"no class":        {map[string]string{"1": ""}, "label_map.1: the class has 0 bytes: want 1 to 256"},
+		"no label":        {map[string]string{"1": "", "2": "a"}, ""},
 		"no value":        {map[string]string{"": "idle"}, `label_map "": want values of 1 to 256 bytes`},
 		"a line break":    {map[string]string{"1": "a\nb"}, "label_map.1: the class has a control character"},
 		"a number twice":  {map[string]string{"1": "a", "1.0": "b"}, "label_map 1.0: want one class for one number: 1 is a key as well"},
@@ -150,6 +150,38 @@ func TestLabelMapValidate(t *testing.T) {
 		s.LabelMap = tc.by
 		if err := s.Validate(); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v; want %q", name, err, tc.want)
+		}
+	}
+	for _, sticky := range []bool{true, false} { // a message that holds only a label has one
+		l := DefaultLabels()
+		l.Topics, l.Sticky, l.Map = []string{"t"}, sticky, map[string]string{"1": ""}
+		if err := l.Validate(); (err == nil) != sticky || err != nil && !strings.Contains(err.Error(), "map.1: the class has 0 bytes: want 1 to 256") {
+			t.Errorf("sticky %t: %v", sticky, err)
+		}
+	}
+}
+
+// A word that the map has for no label leaves a sample without one, in every format, and is as
+// null for a row of signals.
+func TestNoLabelByMap(t *testing.T) {
+	for _, signals := range []bool{false, true} {
+		for format, payload := range map[string]string{formatCSV: "1,0", formatInflux: "m a=1,label=0", FormatJSON: `{"a":1,"label":0.0}`} {
+			s := DefaultStream()
+			s.Topics, s.Format, s.LabelMap = []string{"t"}, format, map[string]string{"0": "", "1": "run"}
+			if s.Features = []string{"a"}; signals {
+				s.Features, s.Stage.Signals = nil, []string{"a"}
+			}
+			if format == formatCSV {
+				s.Columns = []string{"a", "label"}
+			}
+			got, err := mustDecoder(t, s).Decode([]byte(payload))
+			if err != nil || len(got) != 1 || got[0].Label != "" || got[0].Null != signals || got[0].X[0] != 1 {
+				t.Errorf("%s: %+v, %v", payload, got, err)
+			}
+			one, err := mustDecoder(t, s).Decode([]byte(strings.Replace(strings.Replace(payload, "0.0", "1", 1), "0", "1", 1)))
+			if err != nil || one[0].Label != "run" || one[0].Null {
+				t.Errorf("1 in place of 0 in %s: %+v, %v", payload, one, err)
+			}
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (d *Decoder) State(payload []byte) (label string, found bool, err error) {
 	readings, err := d.Decode(payload)
 	if r := (*Refusal)(nil); errors.As(err, &r) {
 		if found = found && r.Reason == BadLabel; found {
-			err = Refuse(BadLabel, "%w; this ends the state before, and rows have no label until a known one comes: list it in map, or send null where the state has no name", r.Err)
+			err = Refuse(BadLabel, "%w; this ends the state before, and rows have no label until a known one comes: list it in map, with \"\" as its class where that state has no label", r.Err)
 		}
 		return "", found, err
 	}
@@ -72,9 +72,12 @@ func (d *Decoder) stateText(payload []byte) (text []byte, found bool) {
 	return payload, false
 }
 
-// isNoState reports whether a text, in any case, stands for a state that is not known. A word of the
-// map is a label.
+// isNoState reports whether a text stands for a state that is not known: in any case one of the usual
+// words, unless the map has it, or one that is no label by the map.
 func (s *schema) isNoState(text []byte) bool {
+	if name, known := s.labels.class(strings.Trim(string(text), `"`)); known && name == "" {
+		return true
+	}
 	text = bytes.TrimSpace(text[:min(len(text), 64)]) // longer than any of unknownWords
 	word := strings.ToLower(strings.Trim(string(text), `"`))
 	_, mapped := s.labels[word]
