@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"strings"
 
 	"edge/stream/codec"
 )
@@ -28,5 +27,5 @@ func alike(classes []string) string {
 
 // withAlike returns a doubt about a file with that about its classes.
 func withAlike(doubt string, classes []string) string {
-	return strings.Trim(doubt+"; "+alike(classes), "; ")
+	return both(doubt, alike(classes))
 }

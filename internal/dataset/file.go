@@ -63,6 +63,7 @@ type File struct {
 	raw     *rawFile // makes samples of the rows; nil: each is one
 	origin  Origin   // of the latest row
 	begun   firstRow
+	rising  rising
 }
 
 // firstRow is what Doubt needs of the first row.
@@ -248,6 +249,7 @@ func (d *File) Next(row *Row) error {
 			row.X[role] = v
 		}
 	}
+	d.rising.add(row.X)
 	if d.number == 0 {
 		d.begun.label = row.Label
 	} else if !d.begun.again {
@@ -263,7 +265,7 @@ func (d *File) Next(row *Row) error {
 func (d *File) perhapsLabel(i int, cell string) string {
 	first, _ := utf8.DecodeRuneInString(cell)
 	at := slices.Index(d.roles, label)
-	if !d.begun.last || d.number > 0 || at < 0 || !unicode.IsLetter(first) {
+	if !d.begun.last || d.number > 0 || at < 0 || !unicode.IsLetter(first) || d.names != nil && d.names[at] == "label" && d.names[i] != "label" {
 		return ""
 	}
 	return fmt.Sprintf(", or, if it is the label, not %s: --label %s", d.column(at), d.flagWord(i))

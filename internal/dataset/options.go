@@ -73,10 +73,16 @@ func (d *Options) Warn(w io.Writer, path, doubt string) {
 	fmt.Fprintf(w, "%s: %s\n", path, doubt)
 }
 
-// Doubt describes two guesses that a user should check: that the first line is a sample,
-// although no flag has it, and that columns are taken for a model's features by their order; ""
-// otherwise. It knows of the rows that Next has read.
-func (d *File) Doubt() string {
+// Doubt describes what a user should check: that the first line is taken for a sample, although
+// no flag has it, that columns are taken for a model's features by their order, and that a
+// feature rises with every row; "" otherwise. It knows of the rows that Next has read.
+func (d *File) Doubt() string { return both(d.guesses(), d.risingDoubt()) }
+
+// both returns two doubts, either of which may be "", as one.
+func both(a, b string) string { return strings.Trim(a+"; "+b, "; ") }
+
+// guesses describes what a file was taken for without a flag.
+func (d *File) guesses() string {
 	ordered := false
 	for i, role := range d.roles {
 		ordered = ordered || d.wanted && d.raw == nil && role >= 0 && (d.names == nil || d.names[i] != d.Features[role])

@@ -1,0 +1,38 @@
+package dataset
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A feature that rises with every row, as a time does, is told with its flag; one that falls or
+// stays once is not, nor one of a model.
+func TestRisingFeatures(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("row,t,x,y,label\n")
+	for i := range 40 {
+		fmt.Fprintf(&b, "%d,%d,%d,%d,%s\n", i, 1_795_717_000+3*i, i%7, i/2, "ab"[i%2:i%2+1])
+	}
+	path := filepath.Join(t.TempDir(), "data.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		format Format
+		want   string
+	}{
+		"all":         {Format{}, `each row has more in "row", "t" than the row before, as of a time or the number of the row, which counts as a feature: --ignore row,t leaves it out; rows that a sensor sends`},
+		"one":         {Format{Ignore: []string{"t"}}, `each row has more in "row" than the row before, as of a time or the number of the row, which counts as a feature: --ignore row leaves it out`},
+		"none":        {Format{Ignore: []string{"row", "t"}}, ""},
+		"of a model":  {Format{Features: []string{"row", "x"}}, ""},
+		"rising text": {Format{Label: "row", Ignore: []string{"t", "label"}}, ""},
+	} {
+		s, err := Summarize(path, c.format)
+		if err != nil || !strings.HasPrefix(s.Doubt, c.want) || (c.want == "") != (s.Doubt == "") {
+			t.Errorf("%s: %q, %v; want %q", name, s.Doubt, err, c.want)
+		}
+	}
+}
