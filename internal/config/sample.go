@@ -34,12 +34,12 @@ func SampleFor(paths []string, data *dataset.Options, signals map[string]*Signal
 			s.write(path, &streams, &models)
 			continue
 		}
-		summary, err := dataset.Summarize(path, data.Format)
+		summary, err := dataset.Summarize(path, data.Of(nil))
 		if err != nil {
 			return nil, err
 		}
 		data.Warn(errOut, path, summary.Doubt)
-		d, err := dataset.Open(path, data.Format)
+		d, err := dataset.Open(path, data.Of(nil))
 		if err != nil {
 			return nil, err
 		}
@@ -67,6 +67,9 @@ func SampleFor(paths []string, data *dataset.Options, signals map[string]*Signal
 	command := "edge replay FILE"
 	if len(signals) > 0 {
 		command += " -c FILE"
+	}
+	if data.DeviceColumn != "" {
+		command += " --device " + data.DeviceColumn
 	}
 	return fmt.Appendf(nil, `# Learns what this publishes: %s
 mqtt: {servers: ["tcp://127.0.0.1:1883"]}

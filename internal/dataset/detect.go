@@ -28,7 +28,8 @@ type Recording struct {
 
 const (
 	detectRows  = 100_000 // that Detect reads
-	deviceRows  = 200     // of a device on average, in a file of signals
+	deviceRows  = 200     // of a device on average, in a file of signals,
+	quickRows   = 64      // or, where a row comes each second or more often, so many: samples are seldom as quick
 	regularPart = 0.9     // of the steps that differ little from the median
 )
 
@@ -61,7 +62,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	for rows := 0; ; rows++ {
 		record, err := d.record()
 		if errors.Is(err, io.EOF) || rows == detectRows {
-			ok := len(last) > 0 && rows >= deviceRows*len(last) && r.steps(steps, len(labels))
+			ok := r.steps(steps, len(labels)) && (rows >= deviceRows*len(last) || r.Step <= time.Second && rows >= quickRows*len(last))
 			if r.Sparse = 2*empty > rows; !ok {
 				words = nil
 			}
@@ -81,7 +82,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 			gap = gap || cell == ""
 			r.Lacking = r.Lacking || missing(cell)
 			if words == nil && !isValue(cell) {
-				words = d.at(i, fmt.Sprintf("the file looks like one of signals, and column %s has %s: a stream written by hand can read it by values (map, one_hot or unit); --ignore %s leaves the column out", d.column(i), shorten(cell), d.flagWord(i)))
+				words = d.at(i, fmt.Sprintf("the file looks like one of signals, and column %s has %s: --device %s if it names the device; a stream written by hand can read it by values (map, one_hot or unit); --ignore %s leaves the column out", d.column(i), shorten(cell), d.flagWord(i), d.flagWord(i)))
 			}
 		}
 		if gap {

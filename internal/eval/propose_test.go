@@ -139,3 +139,34 @@ func TestProposeLeavesOut(t *testing.T) {
 		}
 	}
 }
+
+// A short recording of each of many devices is a file of signals where its rows come quickly, and
+// one of samples where they come each hour.
+func TestProposeShortRecordings(t *testing.T) {
+	for step, signals := range map[float64]bool{0.02: true, 3600: false} {
+		var b strings.Builder
+		b.WriteString("t,subject,x,label\n")
+		for device := range 20 {
+			for i := range 128 {
+				fmt.Fprintf(&b, "%.2f,s%d,%d,%s\n", 1_795_717_000+float64(device*200+i)*step, device, i%7*(1+device%2), []string{"idle", "run"}[device%2])
+			}
+		}
+		path := filepath.Join(t.TempDir(), "walk.csv")
+		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		data := dataset.Options{DeviceColumn: "subject"}
+		s, err := Propose(t.Context(), path, data, io.Discard)
+		if err != nil || (s != nil) != signals {
+			t.Errorf("a row each %g s: %+v, %v", step, s, err)
+			continue
+		}
+		text, err := config.SampleFor([]string{path}, &data, map[string]*config.SignalStream{path: s}, io.Discard)
+		if err != nil || strings.Contains(string(text), "sensors/walk/{device}") != signals || !strings.Contains(string(text), "--device subject\n") {
+			t.Errorf("a row each %g s: %v\n%s", step, err, text)
+		}
+		if _, err = Propose(t.Context(), path, dataset.Options{}, io.Discard); signals && (err == nil || !strings.Contains(err.Error(), `column "subject" has "s0": --device subject if it names the device`)) {
+			t.Errorf("without --device: %v", err)
+		}
+	}
+}

@@ -22,5 +22,10 @@ func AddDataFlags(cmd *cobra.Command, d *dataset.Options, labelHelp string) {
 func AddRawFlags(cmd *cobra.Command, d *dataset.Options) {
 	f := cmd.Flags()
 	f.StringVar(&d.Stream, "stream", "", "`NAME` of the stream whose signals the file has (default the one with signals)")
-	f.StringVar(&d.DeviceColumn, "device", "", "`NAME` of the column of the device (default, in a file of signals, one called device)")
+	AddDeviceFlag(cmd, d)
+}
+
+// AddDeviceFlag adds the flag of the device's column.
+func AddDeviceFlag(cmd *cobra.Command, d *dataset.Options) {
+	cmd.Flags().StringVar(&d.DeviceColumn, "device", "", "`NAME` of the column of the device (default, in a file of signals, one called device)")
 }
