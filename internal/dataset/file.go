@@ -112,6 +112,9 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 		sep = findSeparator(start)
 	}
 	f.Separator = sep
+	if sep == ' ' {
+		d.budget.r, start = &blanks{r: text}, packed(start)
+	}
 	_, comments := cellCounts(start, byte(sep))
 	d.csv = newCSV(d.budget, sep, comments)
 	if named != 0 {
@@ -127,6 +130,9 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if line := tableLine(start); width == 1 && line > 0 {
+		return nil, fmt.Errorf("%s:1: the line has one cell, and a table seems to begin in line %d: tail -n +%d FILE >FILE.csv drops the lines above", path, line, line)
 	}
 	if width > maxColumns {
 		return nil, fmt.Errorf("%s:1: %d columns; at most %d are read: cut -d, -f1-500 FILE keeps the first 500 of a file with commas", path, width, maxColumns)
@@ -238,13 +244,7 @@ func (d *File) Next(row *Row) error {
 		default:
 			v, reason := d.value(cell)
 			if reason != "" {
-				if !d.wanted {
-					reason += fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i)) + d.perhapsLabel(i, cell)
-					if _, err := strconv.ParseFloat(cell, 64); err != nil && !strings.ContainsFunc(cell, unicode.IsDigit) && strings.ContainsFunc(cell, unicode.IsLetter) {
-						reason += "; words that count are read by signals of a configuration (values: one_hot, map)"
-					}
-				}
-				return d.at(i, fmt.Sprintf("column %s: %s", d.column(i), reason))
+				return d.at(i, fmt.Sprintf("column %s: %s%s", d.column(i), reason, d.remedies(i, cell, record)))
 			}
 			row.X[role] = v
 		}
@@ -260,8 +260,44 @@ func (d *File) Next(row *Row) error {
 	return nil
 }
 
-// perhapsLabel returns the advice to make a column with a word in the first row the label, where
-// no flag names the label and the last column was taken for it.
+// remedies returns the advice about a cell that is not a number.
+func (d *File) remedies(i int, cell string, record []string) (text string) {
+	if !d.wanted {
+		text = fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i))
+	}
+	_, err := strconv.ParseFloat(cell, 64)
+	switch {
+	case d.Header && d.number == 0 && !slices.ContainsFunc(record, beginsNumber):
+		line, _ := d.csv.FieldPos(0)
+		text += fmt.Sprintf("; sed %dd FILE >FILE.csv leaves the line out, if it belongs to the header, as one of units", line)
+	case d.wanted:
+	case err != nil && !strings.ContainsFunc(cell, unicode.IsDigit) && strings.ContainsFunc(cell, unicode.IsLetter):
+		text += d.perhapsLabel(i, cell) + "; words that count are read by signals of a configuration (values: one_hot, map)"
+	default:
+		text += d.perhapsLabel(i, cell)
+	}
+	return text
+}
+
+// beginsNumber reports whether a cell begins as a number does.
+func beginsNumber(cell string) bool {
+	cell = strings.TrimLeft(cell, " +-.,")
+	return cell != "" && cell[0]-'0' <= 9
+}
+
+// hasUnit reports whether a cell is a number with a unit.
+func hasUnit(cell string) bool {
+	at := strings.IndexFunc(cell, func(r rune) bool { return !strings.ContainsRune("+-0123456789.,", r) })
+	if at < 0 {
+		return false
+	}
+	_, err := strconv.ParseFloat(strings.Replace(cell[:at], ",", ".", 1), 64)
+	unit, _ := utf8.DecodeRuneInString(strings.TrimSpace(cell[at:]))
+	return err == nil && (unicode.IsLetter(unit) || unit == '%' || unit == '°')
+}
+
+// perhapsLabel returns the advice to make a column with a word in the first row the label, where no flag
+// names that and the last column was taken for it.
 func (d *File) perhapsLabel(i int, cell string) string {
 	first, _ := utf8.DecodeRuneInString(cell)
 	at := slices.Index(d.roles, label)
@@ -307,8 +343,11 @@ func (d *File) record() ([]string, error) {
 
 // separatorWord returns a separator for an error message.
 func separatorWord(sep rune) string {
-	if sep == '\t' {
+	switch sep {
+	case '\t':
 		return "tabs"
+	case ' ':
+		return "spaces"
 	}
 	return string(sep)
 }
@@ -327,6 +366,8 @@ func (d *File) value(cell string) (v float64, reason string) {
 		return 0, shorten(cell) + " is not a number: write it without a separator of thousands"
 	case math.IsNaN(v) || math.IsInf(v, 0) || errors.Is(err, strconv.ErrRange):
 		return 0, shorten(cell) + " is not a finite number: an empty cell stands for a missing value"
+	case err != nil && hasUnit(cell):
+		return 0, shorten(cell) + " is not a number: write it without a unit"
 	case err != nil:
 		return 0, shorten(cell) + " is not a number"
 	case point && d.decimal == ',':

@@ -3,6 +3,8 @@ package dataset
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -46,7 +48,7 @@ func (d *Options) Check() error {
 	case named[strings.ToLower(d.SeparatorWord)] != 0:
 		d.Separator = named[strings.ToLower(d.SeparatorWord)]
 	case size != len(d.SeparatorWord) || r >= utf8.RuneSelf || strings.ContainsRune("\"\r\n\x00#.+-", r) || r >= '0' && r <= '9':
-		return fmt.Errorf("--separator %q: want one character, such as ; or |, or tab", d.SeparatorWord)
+		return fmt.Errorf("--separator %q: want one character, such as ; or |, or tab, or space", d.SeparatorWord)
 	default:
 		d.Separator = r
 	}
@@ -80,6 +82,22 @@ func (d *File) Doubt() string { return both(d.guesses(), d.risingDoubt()) }
 
 // both returns two doubts, either of which may be "", as one.
 func both(a, b string) string { return strings.Trim(a+"; "+b, "; ") }
+
+// manyLabels describes labels that are hardly classes, in the last column of the file, which no
+// flag made the label; "" for others. rows is the number of rows.
+func (d *File) manyLabels(rows int, classes []string) string {
+	const few, fewRows = 10, 20
+	fractions := 0
+	for _, class := range classes {
+		if _, err := strconv.ParseFloat(class, 64); err == nil && strings.ContainsRune(class, '.') {
+			fractions++
+		}
+	}
+	if !d.begun.last || d.raw != nil || len(classes) <= few || rows < fewRows || 2*len(classes) <= rows && 2*fractions <= len(classes) {
+		return ""
+	}
+	return fmt.Sprintf("the label is the last column, %s, with %d different values in %d rows: --label names another", d.column(slices.Index(d.roles, label)), len(classes), rows)
+}
 
 // guesses describes what a file was taken for without a flag.
 func (d *File) guesses() string {

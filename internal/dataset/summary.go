@@ -116,7 +116,7 @@ func Summarize(path string, f Format) (Summary, error) {
 		s.Classes = append(s.Classes, class)
 	}
 	slices.Sort(s.Classes)
-	s.Doubt = withAlike(d.Doubt(), s.Classes)
+	s.Doubt = both(d.manyLabels(d.number, s.Classes), withAlike(d.Doubt(), s.Classes))
 	return s, nil
 }
 

@@ -75,7 +75,7 @@ func LoadTable(path string, f Format) (*Table, error) {
 	if len(t.Classes) > maxClasses {
 		return nil, tooManyClasses(path, f.Label)
 	}
-	t.Doubt = withAlike(d.Doubt(), t.Classes)
+	t.Doubt = both(d.manyLabels(len(words), t.Classes), withAlike(d.Doubt(), t.Classes))
 	for _, word := range words {
 		k, _ := slices.BinarySearch(t.Classes, word)
 		t.Labels = append(t.Labels, k)

@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,7 +56,7 @@ func openText(r io.Reader, path string) (text *bufio.Reader, start string, err e
 // noText describes a file that is neither text nor packed by gzip, and the remedy; "" for text.
 func noText(begin string) string {
 	for _, of := range [...]struct{ magic, name string }{
-		{"PAR1\x15", "Parquet"}, {"ARROW1\x00", "Arrow"}, {"\x89HDF", "HDF5"}, {"\x93NUMPY", "NumPy"}, {"SQLite format", "SQLite"}, {"\xd0\xcf\x11\xe0", "a spreadsheet"},
+		{"PAR1\x15", "Parquet"}, {"ARROW1\x00", "Arrow"}, {"\x89HDF", "HDF5"}, {"\x93NUMPY", "NumPy"}, {"SQLite format", "SQLite"}, {"MATLAB ", "MATLAB"}, {"\x80\x04\x95", "a pickle of Python"}, {"\xd0\xcf\x11\xe0", "a spreadsheet"},
 	} {
 		if strings.HasPrefix(begin, of.magic) {
 			return of.name + ": save it as CSV with a header line"
@@ -77,30 +78,6 @@ func noText(begin string) string {
 		return ""
 	}
 	return fmt.Sprintf("packed by %s: unpack it, %s -dc FILE >FILE.csv", by, program)
-}
-
-// noTable describes a text that is no table of cells, and the remedy; "" for a table.
-func noTable(head string) string {
-	line, _, _ := strings.Cut(head, "\n")
-	if strings.Contains(line, "\x00") {
-		return "the first line has NUL bytes: text in UTF-16 or UTF-32 without a byte-order mark, which iconv -f UTF-16LE -t UTF-8 converts, or no text at all"
-	}
-	const remedy = "JSON: want CSV with a header line; jq -r '%s[.x,.y,.label]|@csv' makes rows of the members x, y and label"
-	text := strings.TrimSpace(head)
-	switch inner := strings.TrimSpace(text[min(1, len(text)):]); {
-	case strings.HasPrefix(text, "{") && strings.HasPrefix(inner, "\""):
-		return fmt.Sprintf(remedy, "")
-	case strings.HasPrefix(text, "[") && (strings.HasPrefix(inner, "{") || strings.HasPrefix(inner, "[")):
-		return fmt.Sprintf(remedy, ".[]|")
-	}
-	for strings.HasPrefix(text, "%") { // comments of ARFF
-		_, text, _ = strings.Cut(text, "\n")
-		text = strings.TrimSpace(text)
-	}
-	if n := len("@relation"); len(text) > n && strings.EqualFold(text[:n], "@relation") {
-		return "ARFF: replace all lines up to @data by one with the names of the columns, separated by commas"
-	}
-	return ""
 }
 
 // separatorLine returns the separator that a first line sep=; names, as Excel writes it, and
@@ -127,12 +104,54 @@ func (c *carriageReturns) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// blanks is a reader that replaces each run of spaces and tabs between two cells by one space, and
+// drops those at the ends of a line. Cells in double quotes stay.
+type blanks struct {
+	r                  *bufio.Reader
+	begun, gap, quoted bool // a cell in this line; blanks after it; within quotes
+}
+
+func (b *blanks) Read(p []byte) (n int, err error) {
+	for n < len(p) && (n == 0 || b.r.Buffered() > 0) {
+		c, err := b.r.ReadByte()
+		switch {
+		case err != nil:
+			return n, err
+		case !b.quoted && (c == ' ' || c == '\t'):
+			b.gap = b.begun
+			continue
+		case b.gap && c != '\n' && c != '\r':
+			c, b.gap, err = ' ', false, b.r.UnreadByte()
+		default:
+			b.quoted = b.quoted != (c == '"')
+			b.begun, b.gap = b.quoted || c != '\n', false
+		}
+		p[n] = c
+		n++
+	}
+	return n, nil
+}
+
+// packed returns a text in which single spaces separate the cells.
+func packed(text string) string {
+	all, _ := io.ReadAll(&blanks{r: bufio.NewReader(strings.NewReader(text))})
+	return string(all)
+}
+
+// bySpaces reports whether spaces separate the cells of a text: all of its first lines have as
+// many, at least two, and some are numbers.
+func bySpaces(start string) bool {
+	counts, _ := cellCounts(packed(start), ' ')
+	n, _ := numbers(strings.Fields(start[:min(len(start), 4096)]))
+	return len(counts) > 0 && counts[0] >= 2 && slices.Min(counts) == slices.Max(counts) && n > 0
+}
+
 // separators are the detected separators, the least likely part of a cell first:
 // a comma is a decimal sign in a file separated by semicolons.
 const separators = "\t;|,"
 
 // findSeparator returns the separator that gives most lines as many cells as the
-// first one.
+// first one; spaces if they alone give all lines as many.
 func findSeparator(start string) rune {
 	best, score := ',', 0.0
 	for _, sep := range separators {
@@ -150,7 +169,24 @@ func findSeparator(start string) rune {
 			best, score = sep, s
 		}
 	}
+	if score < 1 && bySpaces(start) {
+		return ' '
+	}
 	return best
+}
+
+// tableLine returns the number of the line in which a table begins below other lines: with the
+// next one it has as many cells, and the first line has one. 0 without one.
+func tableLine(start string) int {
+	lines := strings.SplitN(start, "\n", 100)
+	for i := 1; i+1 < len(lines) && !strings.ContainsAny(lines[0], separators); i++ {
+		for _, sep := range separators {
+			if n := strings.Count(lines[i], string(sep)); n > 0 && strings.Count(lines[i+1], string(sep)) == n {
+				return i + 1
+			}
+		}
+	}
+	return 0
 }
 
 // cellCounts returns the numbers of cells of the first lines of a text, and
@@ -210,14 +246,15 @@ func newCSV(text io.Reader, sep rune, comments bool) *csv.Reader {
 	return c
 }
 
-// hasHeader reports whether the first line names the columns: it has fewer
-// numbers than the second one, or none.
+// hasHeader reports whether the first line names the columns: it has no number, or a word where
+// the second one has a number.
 func hasHeader(start string, sep rune, comments bool) bool {
 	lines := newCSV(strings.NewReader(start), sep, comments)
 	first, err := lines.Read()
 	if err != nil {
 		return true // the error is reported when the line is read
 	}
+	first = slices.Clone(first)
 	inFirst, cells := numbers(first)
 	if inFirst == 0 {
 		return true
@@ -226,8 +263,14 @@ func hasHeader(start string, sep rune, comments bool) bool {
 	if err != nil {
 		return inFirst < cells-1
 	}
-	inSecond, _ := numbers(second)
-	return inFirst < inSecond
+	for i := range min(len(first), len(second)) {
+		word, _ := numbers(first[i : i+1])
+		number, _ := numbers(second[i : i+1])
+		if word == 0 && number == 1 && !missing(strings.TrimSpace(first[i])) {
+			return true
+		}
+	}
+	return false
 }
 
 // numbers returns the number of cells that are numbers, and of those that are not

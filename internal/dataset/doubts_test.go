@@ -1,0 +1,78 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// Spaces separate the cells of a file without another separator, however many they are.
+func TestSpacesBetweenCells(t *testing.T) {
+	want := []Row{{Number: 1, X: []float64{1.5, math.NaN()}, Label: "1"}, {Number: 2, X: []float64{-2, 30}, Label: "2"}}
+	for name, text := range map[string]string{
+		"a number of them":      "  1.5   NaN 1 \n -2    30  2\n",
+		"with a header":         "a      b\tlabel\r\n1.5  NaN 1\r\n-2  30  2\r\n",
+		"with a comment":        "# made on that day\na b label\n1.5 NaN 1\n-2 30 2\n",
+		"and quotes":            "a b label\n1.5 NaN \"1\"\n-2 30 2\n",
+		"with a decimal comma":  "1,5 NaN 1\n-2 30 2\n",
+		"of one row, and blank": "1.5 NaN 1\n\n-2 30 2\n\n",
+	} {
+		d, err := newFile(strings.NewReader(text), "data.csv", Format{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		rows, err := ReadAll(d)
+		if diff := cmp.Diff(want, rows, cmpopts.EquateNaNs()); diff != "" || err != nil {
+			t.Errorf("%s: %v\n%s", name, err, diff)
+		}
+	}
+	if _, rows, err := rowsOf(t, "room,label\n\"a room\",x\n", "label"); err == nil {
+		t.Errorf("a cell with a space: %v", rows)
+	}
+	if _, _, err := rowsOf(t, "a b label\n1 2 x\n1 2\n", ""); err == nil || !strings.Contains(err.Error(), "it has 2, separated by spaces") && !strings.Contains(err.Error(), "no column is left") {
+		t.Errorf("a short line: %v", err)
+	}
+}
+
+// The last column is told where its values are hardly classes.
+func TestLabelsThatAreNoClasses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.csv")
+	write := func(label func(i int) string) {
+		var b strings.Builder
+		b.WriteString("x,y,z\n")
+		for i := range 100 {
+			fmt.Fprintf(&b, "%d,%d,%s\n", i%3, i%4, label(i))
+		}
+		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		label func(i int) string
+		want  string
+	}{
+		"numbers":   {func(i int) string { return fmt.Sprint(i % 60) }, `the label is the last column, "z", with 60 different values in 100 rows: --label names another`},
+		"fractions": {func(i int) string { return fmt.Sprintf("%.1f", float64(i%20)/10) }, `the label is the last column, "z", with 20 different values in 100 rows: --label names another`},
+		"classes":   {func(i int) string { return fmt.Sprint(i % 20) }, ""},
+		"levels":    {func(i int) string { return fmt.Sprintf("%.1f", float64(i%5)/2) }, ""},
+	} {
+		write(c.label)
+		s, err := Summarize(path, Format{})
+		if err != nil || s.Doubt != c.want {
+			t.Errorf("%s: %q, %v, want %q", name, s.Doubt, err, c.want)
+		}
+		if table, err := LoadTable(path, Format{}); err != nil || table.Doubt != c.want {
+			t.Errorf("%s: a table with %q, %v, want %q", name, table.Doubt, err, c.want)
+		}
+		if s, err := Summarize(path, Format{Label: "z"}); err != nil || s.Doubt != "" {
+			t.Errorf("%s, as told: %q, %v", name, s.Doubt, err)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package dataset
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// noTable describes a text that is no table of cells, and the remedy; "" for a table.
+func noTable(head string) string {
+	line, _, _ := strings.Cut(head, "\n")
+	if len(head) > 262 && head[257:262] == "ustar" {
+		return "a tar archive: unpack it, tar -xf FILE"
+	}
+	if strings.Contains(line, "\x00") {
+		return "the first line has NUL bytes: text in UTF-16 or UTF-32 without a byte-order mark, which iconv -f UTF-16LE -t UTF-8 converts, or no text at all"
+	}
+	text := strings.TrimSpace(head)
+	topic, payload, _ := strings.Cut(text, " ")
+	switch {
+	case isJSON(text):
+		return "JSON: want CSV with a header line; " + jqCommand("jq -nr %s FILE", text)
+	case strings.HasPrefix(text, "<"):
+		return "HTML or XML: want CSV with a header line; a page may have been downloaded in place of the file"
+	case strings.Contains(topic, "/") && isJSON(payload):
+		return "a topic and its payload a line, as mosquitto_sub -v writes them: want CSV with a header line; " + jqCommand("cut -d' ' -f2- FILE | jq -nr %s", payload)
+	case isLineProtocol(line):
+		return "line protocol of InfluxDB, which streams of format: influx read: want CSV with a header line and a column for each field"
+	}
+	for strings.HasPrefix(text, "%") || strings.HasPrefix(text, "#") { // comments
+		_, text, _ = strings.Cut(text, "\n")
+		text = strings.TrimSpace(text)
+	}
+	switch lower := strings.ToLower(text[:min(len(text), 20)]); {
+	case strings.HasPrefix(lower, "@relation"):
+		return "ARFF: replace all lines up to @data by one with the names of the columns, separated by commas"
+	case strings.HasPrefix(lower, "@problemname"):
+		return "time series in the format ts: sed '1,/^@data/d; s/:/,/g' FILE >FILE.csv makes rows of one dimension, whose label is the last cell"
+	}
+	return ""
+}
+
+// isJSON reports whether a text begins with an object, or an array of arrays or objects.
+func isJSON(text string) bool {
+	inner := strings.TrimSpace(text[min(1, len(text)):])
+	return strings.HasPrefix(text, "{") && strings.HasPrefix(inner, "\"") || strings.HasPrefix(text, "[") && (strings.HasPrefix(inner, "{") || strings.HasPrefix(inner, "["))
+}
+
+// isLineProtocol reports whether a line has the parts of InfluxDB's line protocol: measurement and
+// tags, fields, a time in ns.
+func isLineProtocol(line string) bool {
+	measurement, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	at := strings.LastIndexByte(rest, ' ')
+	if at < 0 || measurement == "" || !strings.Contains(rest[:at], "=") {
+		return false
+	}
+	_, err := strconv.ParseUint(rest[at+1:], 10, 63)
+	return err == nil && len(rest[at+1:]) > 10
+}
+
+// jqCommand says how jq makes a table of a text of JSON: of the members of its objects, or where
+// they are too many for a line, or no numbers and words, as an example. command has its place.
+func jqCommand(command, text string) string {
+	const longest = 160
+	each, object := objectsOf(text)
+	if object.IsArray() {
+		return fmt.Sprintf(command, "'inputs|"+each+"@csv'") + " >FILE.csv makes one without it"
+	}
+	var names, paths []string
+	membersOf(object, "", func(name, path string) {
+		if at := slices.Index(names, "label"); at >= 0 {
+			names, paths = slices.Insert(names, at, name), slices.Insert(paths, at, path)
+		} else {
+			names, paths = append(names, name), append(paths, path)
+		}
+	})
+	program := func() string {
+		return fmt.Sprintf(`'["%s"],(inputs|%s[%s])|@csv'`, strings.Join(names, `","`), each, strings.Join(paths, ","))
+	}
+	if what := program(); len(names) >= 2 && len(what) <= longest && !slices.ContainsFunc(names, func(name string) bool { return strings.ContainsAny(name, `"'\`) }) {
+		return fmt.Sprintf(command, what) + " >FILE.csv makes it"
+	}
+	names, paths = []string{"x", "y", "label"}, []string{".x", ".y", ".label"}
+	return fmt.Sprintf(command, program()) + " >FILE.csv makes it of the members x, y and label"
+}
+
+// objectsOf returns the first of several objects, or arrays, in a text of JSON, and how jq comes
+// from a value to them.
+func objectsOf(text string) (each string, object gjson.Result) {
+	values := json.NewDecoder(strings.NewReader(text))
+	first := json.RawMessage(text) // one value that is larger than the text
+	several := values.Decode(&first) == nil && values.More()
+	switch object = gjson.ParseBytes(first); {
+	case object.IsArray():
+		return ".[]|", object.Get("0")
+	case several:
+		return "", object
+	}
+	lists := 0
+	var list gjson.Result
+	object.ForEach(func(key, v gjson.Result) bool {
+		if v.IsArray() && v.Get("0").IsObject() {
+			lists++
+			each, list = jqKey(key.Str)+"[]|", v.Get("0")
+		}
+		return true
+	})
+	if lists != 1 {
+		return "", gjson.Result{}
+	}
+	return each, list
+}
+
+// membersOf passes the numbers, words and booleans of an object to use, each with its own key and
+// its path for jq.
+func membersOf(object gjson.Result, path string, use func(name, path string)) {
+	if !object.IsObject() {
+		return
+	}
+	object.ForEach(func(key, v gjson.Result) bool {
+		switch at := path + jqKey(key.Str); {
+		case v.IsObject():
+			membersOf(v, at, use)
+		case !v.IsArray():
+			use(key.Str, at)
+		}
+		return true
+	})
+}
+
+// jqKey returns the path of a member in its object.
+func jqKey(key string) string {
+	for i := range len(key) {
+		if c := key[i] | 0x20; key[i] != '_' && (c < 'a' || c > 'z') && (i == 0 || key[i] < '0' || key[i] > '9') {
+			return `."` + key + `"`
+		}
+	}
+	return "." + key
+}
