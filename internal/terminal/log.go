@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/lmittmann/tint"
 )
 
-// newTerminalHandler returns a handler for a person at a terminal: coloured, with
-// the time of day alone.
+// newTerminalHandler returns a handler for a person at a terminal: with the time of day alone, and
+// in colour unless NO_COLOR is set or the terminal has none.
 func newTerminalHandler(w io.Writer, level slog.Leveler) slog.Handler {
-	return tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly})
+	return tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"})
 }
 
 // NewLogger returns a logger with a level and a format: text, json, or auto, which

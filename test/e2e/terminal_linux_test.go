@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -150,5 +151,22 @@ func TestProgressInATerminal(t *testing.T) {
 		if !strings.Contains(term.output(), want) {
 			t.Errorf("no %q in %q", want, term.output())
 		}
+	}
+}
+
+// The daemon's log at a terminal is coloured, unless NO_COLOR is set or the terminal has no colours.
+func TestLogInATerminal(t *testing.T) {
+	for environ, coloured := range map[string]bool{"COLORTERM=": true, "NO_COLOR=1": false, "TERM=dumb": false} {
+		t.Run(environ, func(t *testing.T) {
+			config := "mqtt: {servers: [mqtt://127.0.0.1:1]}\nhttp: {listen: \"\"}\nstreams: {s: {topics: [t], features: [x]}}\nmodels: {m: {streams: [s]}}\n"
+			config += "store: {path: " + filepath.Join(t.TempDir(), "edge.db") + "}\n"
+			term := inTerminal(t, []string{environ}, "run", "-c", harness.WriteFile(t, "edge.yaml", config))
+			term.await(t, "edge starts")
+			if got := strings.Contains(term.output(), "\x1b["); got != coloured {
+				t.Errorf("colours: %t: %q", got, term.output())
+			}
+			term.cmd.Process.Kill()
+			term.cmd.Wait()
+		})
 	}
 }
