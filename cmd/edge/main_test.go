@@ -112,6 +112,7 @@ func TestExitCodes(t *testing.T) {
 		"no help below":             {[]string{"help", "config", "smaple"}, exit.Usage, `unknown command "smaple" for "edge config"; did you mean sample?`},
 		"no help of a file":         {[]string{"help", "run", "x"}, exit.Usage, `edge: run takes no argument, not "x"`},
 		"configuration as argument": {[]string{"check", valid}, exit.Usage, "; a configuration is given by -c FILE\nTry `edge check --help`."},
+		"data file as argument":     {[]string{"config", "sample", "x.csv"}, exit.Usage, "; a data file is given by --from FILE\nTry `edge config sample --help`."},
 		"no such shell":             {[]string{"completion", "fihs"}, exit.Usage, `unknown command "fihs" for "edge completion"; did you mean fish?`},
 		"no such flag":              {[]string{"run", "--fast"}, exit.Usage, "unknown flag: --fast\nTry `edge run --help`."},
 		"nearly a flag":             {[]string{"run", "--confg", "x"}, exit.Usage, "unknown flag: --confg; did you mean --config?"},

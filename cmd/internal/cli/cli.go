@@ -27,6 +27,8 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 		hint := ""
 		if cmd.Flags().ShorthandLookup("c") != nil {
 			hint = "; a configuration is given by -c FILE"
+		} else if cmd.Flags().Lookup("from") != nil {
+			hint = "; a data file is given by --from FILE"
 		}
 		return fmt.Errorf("%s takes no argument, not %q%s", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), args[0], hint)
 	}
