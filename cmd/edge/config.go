@@ -74,7 +74,7 @@ the first 100000 rows.`,
 	}
 	cmd.Flags().StringArrayVar(&from, "from", nil, "make one for this data `FILE`; may be repeated")
 	cli.AddDataFlags(cmd, &data, "`NAME` of the label's column (default the last one)")
-	cli.AddDeviceFlag(cmd, &data)
+	cli.AddOriginFlags(cmd, &data)
 	return cmd
 }
 

@@ -68,8 +68,11 @@ func SampleFor(paths []string, data *dataset.Options, signals map[string]*Signal
 	if len(signals) > 0 {
 		command += " -c FILE"
 	}
+	if data.TimeColumn != "" && len(signals) == 0 {
+		command += " --time " + word(data.TimeColumn)
+	}
 	if data.DeviceColumn != "" {
-		command += " --device " + data.DeviceColumn
+		command += " --device " + word(data.DeviceColumn)
 	}
 	return fmt.Appendf(nil, `# Learns what this publishes: %s
 mqtt: {servers: ["tcp://127.0.0.1:1883"]}

@@ -120,7 +120,7 @@ func (d *File) recordingColumns(f Format) (r Recording, l layout, err error) {
 		}
 		return at, d.names[at], nil
 	}
-	if l.time, r.Time, err = first("", "", timeColumns...); err != nil || slices.Contains(leftOut, l.time) {
+	if l.time, r.Time, err = first("--time", f.Time, timeColumns...); err != nil || slices.Contains(leftOut, l.time) {
 		return r, layout{time: -1}, err
 	}
 	if l.device, r.Device, err = first("--device", f.Device, deviceColumn); err != nil {

@@ -266,10 +266,9 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 		text = fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i))
 	}
 	_, err := strconv.ParseFloat(cell, 64)
-	switch {
-	case d.Header && d.number == 0 && !slices.ContainsFunc(record, beginsNumber):
-		line, _ := d.csv.FieldPos(0)
-		text += fmt.Sprintf("; sed %dd FILE >FILE.csv leaves the line out, if it belongs to the header, as one of units", line)
+	switch header := d.perhapsHeader(record); {
+	case header != "":
+		text += header
 	case d.wanted:
 	case err != nil && !strings.ContainsFunc(cell, unicode.IsDigit) && strings.ContainsFunc(cell, unicode.IsLetter):
 		text += d.perhapsLabel(i, cell) + "; words that count are read by signals of a configuration (values: one_hot, map)"
@@ -277,6 +276,16 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 		text += d.perhapsLabel(i, cell)
 	}
 	return text
+}
+
+// perhapsHeader says how a line is left out that may belong to the header: the first one, if no
+// cell begins as a number; "" for another one.
+func (d *File) perhapsHeader(record []string) string {
+	if !d.Header || d.number > 0 || d.read > 1 || slices.ContainsFunc(record, beginsNumber) {
+		return ""
+	}
+	line, _ := d.csv.FieldPos(0)
+	return fmt.Sprintf("; sed %dd FILE >FILE.csv leaves the line out, if it belongs to the header, as one of units", line)
 }
 
 // beginsNumber reports whether a cell begins as a number does.

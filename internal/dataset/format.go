@@ -22,6 +22,7 @@ type Format struct {
 	Columns   []string // of the features, in their order; nil: all but the label
 	Ignore    []string // columns that are left out
 	Device    string   // column of the device, which is no feature; "": none, or that of Raw
+	Time      string   // column of the times, which is no feature; "": none, or that of Raw
 	Separator rune     // between the cells; 0: a tab, ;, | or , whichever the lines have
 	Decimal   rune     // '.' or ','; 0: whichever the first number with a fraction has
 	Header    Header   // whether the first line names the columns
@@ -68,16 +69,9 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 	for i := range c.roles {
 		c.roles[i] = ignored
 	}
-	leftOut, err := c.find("--ignore", f.Ignore)
+	leftOut, deviceAt, err := c.leftOut(f)
 	if err != nil {
 		return nil, nil, err
-	}
-	deviceAt, err := c.one("--device", f.Device)
-	if err != nil {
-		return nil, nil, err
-	}
-	if deviceAt >= 0 {
-		leftOut = append(leftOut, deviceAt)
 	}
 	labelAt := -1
 	switch {
@@ -142,6 +136,19 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 		c.roles[labelAt] = label
 	}
 	return c.roles, features, c.setDevice(deviceAt)
+}
+
+// leftOut returns the columns that are no features, the label aside, and that of the device, −1
+// without one.
+func (c *chooser) leftOut(f Format) (all []int, device int, err error) {
+	if all, err = c.find("--ignore", f.Ignore); err != nil {
+		return nil, 0, err
+	}
+	if device, err = c.one("--device", f.Device); err != nil {
+		return nil, 0, err
+	}
+	at, err := c.one("--time", f.Time)
+	return slices.DeleteFunc(append(all, device, at), func(i int) bool { return i < 0 }), device, err
 }
 
 // setDevice sets the role of the device's column, if there is one.

@@ -17,6 +17,7 @@ type Options struct {
 	SeparatorWord string // one character, or its name; "": the one that the file has
 	DecimalWord   string // point or comma; "": the one that the file has
 	DeviceColumn  string // that of the device; "": in raw files one called device, if there is one
+	TimeColumn    string // that of the times; "": in raw files that of the stream, or one of timeColumns
 	Stream        string // whose signals the columns of raw files are; "": the one with signals
 
 	warned map[string]bool // paths of files that Warn has written of
@@ -59,7 +60,7 @@ func (d *Options) Check() error {
 // a model whose features are the columns.
 func (d *Options) Of(features []string) Format {
 	f := d.Format
-	f.Features, f.Device = features, d.DeviceColumn
+	f.Features, f.Device, f.Time = features, d.DeviceColumn, d.TimeColumn
 	return f
 }
 

@@ -130,7 +130,7 @@ func (r *Raw) takes(path string, names []string, f Format) (bool, error) {
 	case len(lacking) == 0:
 		return true, nil
 	case names == nil:
-		return false, fmt.Errorf("%s: no header line names the columns; signals are found by name: want %s", path, listed(signals))
+		return false, fmt.Errorf("%s: no header line names the columns; signals are found by name: want %s; sed '1i NAME,NAME,…' FILE >FILE.csv writes such a line", path, listed(signals))
 	}
 	return false, fmt.Errorf("%s:1: the file has neither the signals of stream %s, of which these have no column: %s; nor the features of its samples, of which these have none: %s; the columns are %s",
 		path, r.Name, listed(lacking), listed(missing), listed(names))
@@ -177,6 +177,11 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 		l.sources = append(l.sources, s)
 	}
 	l.time = first(append([]string{ownTime}, timeColumns...)...)
+	if f.Time != "" {
+		if l.time, err = c.one("--time", f.Time); err != nil {
+			return l, err
+		}
+	}
 	l.device = first(deviceColumn)
 	if f.Device != "" {
 		if l.device, err = c.one("--device", f.Device); err != nil {
@@ -211,7 +216,7 @@ func (r *Raw) checkTime(path string, column int) error {
 	case rate > 0 && !c.Window.Length.Message && len(c.Calendar) == 0:
 		return nil // a row every 1/rate
 	case c.Window.Length.Time > 0 || c.Window.Length.Message || c.Hold.Every > 0 || len(c.Calendar) > 0 || len(c.Derive) > 0:
-		return fmt.Errorf("%s:1: no column has the time, which stream %s needs: want one called %s; rename the one that has it", path, r.Name, strings.Join(append([]string{codec.PlainName(r.Stream.Time)}, timeColumns...), ", "))
+		return fmt.Errorf("%s:1: no column has the time, which stream %s needs: want one called %s; or --time names the one that has it", path, r.Name, strings.Join(append([]string{codec.PlainName(r.Stream.Time)}, timeColumns...), ", "))
 	}
 	return nil
 }
@@ -223,7 +228,7 @@ func (d *File) checkUntimed(record []string) error {
 	for i, cell := range record {
 		used := i == l.device || i == l.label || slices.ContainsFunc(l.sources, func(s source) bool { return slices.Contains(s.columns, i) })
 		if cell = strings.TrimSpace(cell); !used && isMoment(cell) {
-			return d.at(i, fmt.Sprintf("column %s: %s is a time, and the column is called otherwise than that of the times: rename it to time, or drop it if rows follow each other evenly", d.column(i), shorten(cell)))
+			return d.at(i, fmt.Sprintf("column %s: %s is a time, and the column is called otherwise than that of the times: give --time %s, or drop it if rows follow each other evenly", d.column(i), shorten(cell), d.flagWord(i)))
 		}
 	}
 	return nil

@@ -86,6 +86,10 @@ func TestRawFiles(t *testing.T) {
 			text: "t;ENERGY.Power;mode;label\n1;12,5 W;heat;1\n2;7;off;0\n",
 			want: []string{"#1000 [6.25 0 1] run", "#2000 [3.5 1 0] idle"},
 		},
+		"a time of another name": {
+			raw: rawOf([]string{"x"}, byCount(2, 2)), format: Format{Time: "Time (s)"}, text: "Time (s),t,x,label\n1.5,9,1,a\n2.5,9,3,a\n",
+			want: []string{"#2500 [2 1 3] a"},
+		},
 		"a decimal comma": {
 			raw: rawOf([]string{"x", "y"}, nil), text: "t;x;y;label\n1,5;0,25;1;a\n",
 			want: []string{"#1500 [0.25 1] a"},
@@ -228,7 +232,9 @@ func TestRawFilesAreRefused(t *testing.T) {
 		"no label":                   {window, Format{}, "t,x,y\n1,1,1\n", "data.csv:1: no column is called label: --label names that of the labels"},
 		"another label":              {window, Format{Label: "z"}, "t,x,y\n1,1,1\n", `data.csv:1: no column is called "z"; --label takes one of: t, x, y`},
 		"no time":                    {timed, Format{}, "x,label\n1,a\n", "data.csv:1: no column has the time, which stream s needs: want one called ts, t, ts, time, timestamp"},
-		"a time called otherwise":    {window, Format{}, "when,x,y,label\n2026-11-22 17:00,1,1,a\n", `data.csv:2:1: column "when": "2026-11-22 17:00" is a time, and the column is called otherwise than that of the times: rename it to time`},
+		"a time called otherwise":    {window, Format{}, "when,x,y,label\n2026-11-22 17:00,1,1,a\n", `data.csv:2:1: column "when": "2026-11-22 17:00" is a time, and the column is called otherwise than that of the times: give --time when`},
+		"a line of units":            {window, Format{}, "t,x,y,label\n,m/s^2,K,\n1,1,1,a\n", `data.csv:2:1: column "t": "" is no time: want seconds, or 2026-11-22T17:00:00Z; sed 2d FILE >FILE.csv leaves the line out, if it belongs to the header`},
+		"units without a time":       {window, Format{}, "x,y,label\nm/s^2,K,\n1,1,a\n", `data.csv:2: signal "x" is "m/s^2": want a number, or one of true, false, on, off, open, closed, online, offline; values.x can map it, or have other: missing; sed 2d FILE`},
 		"several tables":             {window, Format{}, "_time,x,y,label\n1,1,1,a\n_time,x,y,label\n2,1,1,a\n", `data.csv:3:1: column "_time": the header occurs again: the file has several tables`},
 		"a time that is none":        {window, Format{}, "t,x,y,label\n1,1,1,a\nsoon,1,1,a\n", `data.csv:3:1: column "t": "soon" is no time: want seconds, or 2026-11-22T17:00:00Z`},
 		"a Latin-1 label":            {window, Format{}, "t,x,y,label\n1,1,1,a\n2,1,1,a\xe4\n", `data.csv:3:7: the label is "a\xe4", which is not UTF-8: convert the file`},

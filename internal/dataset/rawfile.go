@@ -247,7 +247,7 @@ func (d *File) rowTime(record []string, from *device) (int64, error) {
 		return 0, d.at(r.time, fmt.Sprintf("column %s: the header occurs again: the file has several tables; of InfluxDB |> group() at the end of the query makes one of them", d.column(r.time)))
 	}
 	if !ok {
-		return 0, d.at(r.time, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(r.time), shorten(text)))
+		return 0, d.at(r.time, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(r.time), shorten(text))+d.perhapsHeader(record))
 	}
 	return at, nil
 }
@@ -288,7 +288,7 @@ func (d *File) takeSource(record []string, input int, label string) (ok bool, er
 			err = refusal.Err
 		}
 		line, _ := d.csv.FieldPos(0)
-		return false, fmt.Errorf("%s:%d: %w", d.path, line, err)
+		return false, fmt.Errorf("%s:%d: %w%s", d.path, line, err, d.perhapsHeader(record))
 	}
 	r.message.Rows[0] = signal.Row{X: reading.X, Absent: reading.Absent, Label: reading.Label, Null: null || reading.Null}
 	return true, nil

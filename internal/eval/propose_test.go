@@ -12,6 +12,7 @@ import (
 
 	"edge/internal/config"
 	"edge/internal/dataset"
+	"edge/stream/codec"
 )
 
 // signalFile writes a file of n signals rows, one a second, whose label changes each minute.
@@ -145,7 +146,7 @@ func TestProposeLeavesOut(t *testing.T) {
 func TestProposeShortRecordings(t *testing.T) {
 	for step, signals := range map[float64]bool{0.02: true, 3600: false} {
 		var b strings.Builder
-		b.WriteString("t,subject,x,label\n")
+		b.WriteString("at (s),subject,x,label\n")
 		for device := range 20 {
 			for i := range 128 {
 				fmt.Fprintf(&b, "%.2f,s%d,%d,%s\n", 1_795_717_000+float64(device*200+i)*step, device, i%7*(1+device%2), []string{"idle", "run"}[device%2])
@@ -155,7 +156,7 @@ func TestProposeShortRecordings(t *testing.T) {
 		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		data := dataset.Options{DeviceColumn: "subject"}
+		data := dataset.Options{DeviceColumn: "subject", TimeColumn: "at (s)"}
 		s, err := Propose(t.Context(), path, data, io.Discard)
 		if err != nil || (s != nil) != signals {
 			t.Errorf("a row each %g s: %+v, %v", step, s, err)
@@ -165,7 +166,10 @@ func TestProposeShortRecordings(t *testing.T) {
 		if err != nil || strings.Contains(string(text), "sensors/walk/{device}") != signals || !strings.Contains(string(text), "--device subject\n") {
 			t.Errorf("a row each %g s: %v\n%s", step, err, text)
 		}
-		if _, err = Propose(t.Context(), path, dataset.Options{}, io.Discard); signals && (err == nil || !strings.Contains(err.Error(), `column "subject" has "s0": --device subject if it names the device`)) {
+		if c, err := config.Parse("edge.yaml", text, nil); err != nil || signals && codec.PlainName(c.Streams["walk"].Time) != "at (s)" {
+			t.Errorf("a row each %g s: %v\n%s", step, err, text)
+		}
+		if _, err = Propose(t.Context(), path, dataset.Options{TimeColumn: "1"}, io.Discard); signals && (err == nil || !strings.Contains(err.Error(), `column "subject" has "s0": --device subject if it names the device`)) {
 			t.Errorf("without --device: %v", err)
 		}
 	}

@@ -22,10 +22,12 @@ func AddDataFlags(cmd *cobra.Command, d *dataset.Options, labelHelp string) {
 func AddRawFlags(cmd *cobra.Command, d *dataset.Options) {
 	f := cmd.Flags()
 	f.StringVar(&d.Stream, "stream", "", "`NAME` of the stream whose signals the file has (default the one with signals)")
-	AddDeviceFlag(cmd, d)
+	AddOriginFlags(cmd, d)
 }
 
-// AddDeviceFlag adds the flag of the device's column.
-func AddDeviceFlag(cmd *cobra.Command, d *dataset.Options) {
-	cmd.Flags().StringVar(&d.DeviceColumn, "device", "", "`NAME` of the column of the device (default, in a file of signals, one called device)")
+// AddOriginFlags adds the flags of the columns that say when and where a row is from.
+func AddOriginFlags(cmd *cobra.Command, d *dataset.Options) {
+	f := cmd.Flags()
+	f.StringVar(&d.TimeColumn, "time", "", "`NAME` of the column of the times (default, in a file of signals, that of the stream, or t, ts, time, timestamp, …)")
+	f.StringVar(&d.DeviceColumn, "device", "", "`NAME` of the column of the device (default, in a file of signals, one called device)")
 }
