@@ -109,6 +109,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"nested JSON":        {"{\"label\":\"a\",\"at\":{\"my x\":1,\"list\":[1],\"ok\":true}}\n{}\n", "", `jq -nr '["my x","ok","label"],(inputs|[.at."my x",.at.ok,.label])|@csv' FILE`},
 		"a list in JSON":     {`{"n":2,"data":[{"x":1,"y":2}]}`, "", `jq -nr '["x","y"],(inputs|.data[]|[.x,.y])|@csv' FILE`},
 		"arrays in JSON":     {"[[1,2,\"a\"],\n[3,4,\"b\"]]", "", `jq -nr 'inputs|.[]|@csv' FILE >FILE.csv`},
+		"a history in JSON":  {`[[{"state":"1","at":2},{"state":"3"}],[]]`, "", `jq -nr '["state","at"],(inputs|.[]|.[]|[.state,.at])|@csv' FILE`},
 		"two lists in JSON":  {`{"x":[{"ts":1}],"y":[{"ts":1}]}`, "", `(inputs|[.x,.y,.label])|@csv' FILE >FILE.csv makes it of the members x, y and label`},
 		"topics and JSON":    {"a/b {\"x\":1,\"label\":\"a\"}\na/c {\"x\":2}\n", "", `mosquitto_sub -v writes them: want CSV with a header line; cut -d' ' -f2- FILE | jq -nr '["x","label"],(inputs|[.x,.label])|@csv' >FILE.csv`},
 		"line protocol":      {"room,host=a temp=21.5,hum=40i,label=\"ok\" 1795717000000000000\n", "", "data.csv: line protocol of InfluxDB"},

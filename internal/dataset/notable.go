@@ -94,11 +94,12 @@ func objectsOf(text string) (each string, object gjson.Result) {
 	values := json.NewDecoder(strings.NewReader(text))
 	first := json.RawMessage(text) // one value that is larger than the text
 	several := values.Decode(&first) == nil && values.More()
-	switch object = gjson.ParseBytes(first); {
-	case object.IsArray():
-		return ".[]|", object.Get("0")
-	case several:
-		return "", object
+	object = gjson.ParseBytes(first)
+	for inner := object.Get("0"); object.IsArray() && (inner.IsArray() || inner.IsObject()); inner = object.Get("0") {
+		each, object = each+".[]|", inner
+	}
+	if several || each != "" {
+		return each, object
 	}
 	lists := 0
 	var list gjson.Result
