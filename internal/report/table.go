@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"text/tabwriter"
 
 	"edge/internal/terminal"
@@ -21,7 +22,7 @@ func Figure(n uint64, format string, v float64) string {
 
 // Print writes a table with a line for each report.
 func Print(w io.Writer, reports []*Report) error {
-	t := tabwriter.NewWriter(terminal.Writer{To: w}, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := new(strings.Builder)
 	fmt.Fprintln(t, "data set\tlabels\tsamples\tclasses\terror\tnll\tbrier\tece\tmacro-f1\tbalanced\tkappa\tprior\tlast\tcoverage\tset\tkept\tsamples/s\tstate\tdigest\t")
 	for _, r := range reports {
 		digest, state := r.Digest[:min(12, len(r.Digest))], terminal.Bytes(uint64(r.StateBytes))
@@ -49,7 +50,7 @@ func Print(w io.Writer, reports []*Report) error {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.0f\t%s\t%s\t\n", baseline(&r.Prior), baseline(&r.Last), covered, size, kept, r.SamplesPerSecond, state, digest)
 	}
-	return t.Flush()
+	return terminal.Table(w, t.String())
 }
 
 // PrintHeld writes the table of Print and, for reports on devices or recordings that were
@@ -81,7 +82,7 @@ func PrintPublished(w io.Writer, reports []*Report) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(terminal.Writer{To: w}, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := new(strings.Builder)
 	fmt.Fprintln(t, "node\tmodel\trows\tunanswered\tqueries\tabstained\tlatency mean\tp50\tp99\tround trip mean\tp50\tp99\t")
 	for _, r := range reports {
 		p := r.Published
@@ -97,7 +98,7 @@ func PrintPublished(w io.Writer, reports []*Report) error {
 		}
 		fmt.Fprintln(t, "\t")
 	}
-	return t.Flush()
+	return terminal.Table(w, t.String())
 }
 
 // baseline formats error and log loss of a baseline.

@@ -170,3 +170,13 @@ func TestLogInATerminal(t *testing.T) {
 		})
 	}
 }
+
+// The scores are a column in a terminal that is narrower than their line.
+func TestScoresInATerminal(t *testing.T) {
+	term := inTerminal(t, nil, "eval", harness.TableFile(t, "table.csv", 60), "--inducing", "10")
+	if err := term.cmd.Wait(); err != nil {
+		t.Fatalf("eval ends with %v: %q", err, term.output())
+	}
+	term.await(t, "\r\nsamples    60 ")
+	term.await(t, "\r\nmacro-f1   0.")
+}
