@@ -138,12 +138,15 @@ func packed(text string) string {
 	return string(all)
 }
 
-// bySpaces reports whether spaces separate the cells of a text: all of its first lines have as
-// many, at least two, and some are numbers.
-func bySpaces(start string) bool {
+// bySpaces returns the fraction of numbers among cells that spaces separate; 0 unless all of
+// the first lines have as many cells, at least two.
+func bySpaces(start string) float64 {
 	counts, _ := cellCounts(packed(start), ' ')
-	n, _ := numbers(strings.Fields(start[:min(len(start), 4096)]))
-	return len(counts) > 0 && counts[0] >= 2 && slices.Min(counts) == slices.Max(counts) && n > 0
+	if len(counts) == 0 || counts[0] < 2 || slices.Min(counts) < slices.Max(counts) {
+		return 0
+	}
+	n, cells := numbers(strings.Fields(start[:min(len(start), 4096)]))
+	return float64(n) / float64(max(cells, 1))
 }
 
 // separators are the detected separators, the least likely part of a cell first:
@@ -169,7 +172,7 @@ func findSeparator(start string) rune {
 			best, score = sep, s
 		}
 	}
-	if score < 1 && bySpaces(start) {
+	if numbers := bySpaces(start); score == 0 && numbers > 0 || score < 1 && numbers > 0.5 {
 		return ' '
 	}
 	return best
