@@ -37,9 +37,9 @@ func newConfigSampleCommand() *cobra.Command {
 		Long: `sample prints a configuration with every key, its default and a comment. With
 --from it prints a short one that learns what ` + "`edge replay`" + ` publishes of a data
 file: its topics, features and classes. For a file of signals, which has a column
-with times (t, ts, time or timestamp) and many rows a device, it proposes signals,
-rate and a window: the length, of several, whose windows had the lowest error on
-the first 100000 rows.`,
+with times (t, ts, time, timestamp or --time) and many rows a device, it proposes
+signals, rate and a window: the length, of several, whose windows had the lowest
+error on the first 100000 rows.`,
 		Example: `  edge config sample >edge.yaml
   edge config sample --from gas.csv.gz --from room.csv >edge.yaml`,
 		Args: cli.NoArgs,

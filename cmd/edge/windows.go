@@ -20,9 +20,9 @@ func newWindowsCommand() *cobra.Command {
 		Short: "Print the samples that a stream makes of a file of signals",
 		Long: `windows reads a CSV file of what sensors sent, a row a line, and prints the samples
 that a stream with signals makes of it: id, time, device, features and label. The
-columns are the signals, by name; the time as the stream's key time has it, or t,
-ts, time or timestamp, in seconds or as 2026-11-22T17:00:00Z; the device; and the
-label. The last line, on stderr, says what became of the rows.
+columns are the signals, by name; the time by --time, or as the stream's key time
+has it, or t, ts, time or timestamp, in seconds or as 2026-11-22T17:00:00Z; the
+device; and the label. The last line, on stderr, says what became of the rows.
 
 --lengths tries windows of several lengths and prints the scores that a new model
 reaches with each, in one pass and without the order of labels. The hop has the

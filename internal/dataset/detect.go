@@ -23,6 +23,7 @@ type Recording struct {
 	Regular             bool // nearly all steps between two rows are Step, the median
 	Labelled            bool // several labels occur
 	Lacking             bool // a row lacks the value of a signal
+	Relative            bool // the times are not those of a clock, but from the start of a recording
 	Sparse              bool // more than half of the rows have an empty cell, as of values that come on change
 }
 
@@ -30,6 +31,7 @@ const (
 	detectRows  = 100_000 // that Detect reads
 	deviceRows  = 200     // of a device on average, in a file of signals,
 	quickRows   = 64      // or, where a row comes each second or more often, so many: samples are seldom as quick
+	clockTimes  = 1e18    // ns since 1970, in 2001: earlier times are not those of a clock
 	regularPart = 0.9     // of the steps that differ little from the median
 )
 
@@ -96,6 +98,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 			steps = append(steps, t-before)
 		}
 		last[device] = t
+		r.Relative = t < clockTimes
 		if at.label >= 0 && len(labels) < 2 {
 			labels[strings.Clone(record[at.label])] = true
 		}

@@ -174,3 +174,31 @@ func TestProposeShortRecordings(t *testing.T) {
 		}
 	}
 }
+
+// Times from the start of a recording may be ms, which the proposal says; those of a clock, and
+// steps below a second, are what they are.
+func TestProposeRelativeTimes(t *testing.T) {
+	const says = "count as seconds: if they are ms, divide them by 1000"
+	for _, c := range []struct {
+		start, step float64
+		want        bool
+	}{{0, 10, true}, {0, 0.01, false}, {1_795_717_000, 10, false}} {
+		var b strings.Builder
+		b.WriteString("timestamp,x,label\n")
+		for i := range 400 {
+			fmt.Fprintf(&b, "%.2f,%d,%s\n", c.start+c.step*float64(i), i%7, []string{"idle", "run"}[i/200])
+		}
+		path := filepath.Join(t.TempDir(), "walk.csv")
+		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Propose(t.Context(), path, dataset.Options{}, io.Discard)
+		if err != nil || s == nil {
+			t.Fatal(s, err)
+		}
+		text, err := config.SampleFor([]string{path}, new(dataset.Options), map[string]*config.SignalStream{path: s}, io.Discard)
+		if err != nil || strings.Contains(string(text), says) != c.want {
+			t.Errorf("from %g in steps of %g: %v\n%s", c.start, c.step, err, text)
+		}
+	}
+}
