@@ -11,9 +11,9 @@ import (
 )
 
 // newTerminalHandler returns a handler for a person at a terminal: with the time of day alone, and
-// in colour unless NO_COLOR is set or the terminal has none.
+// in colour unless NO_COLOR is set.
 func newTerminalHandler(w io.Writer, level slog.Leveler) slog.Handler {
-	return tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"})
+	return tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: os.Getenv("NO_COLOR") != ""})
 }
 
 // NewLogger returns a logger with a level and a format: text, json, or auto, which

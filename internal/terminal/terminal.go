@@ -1,9 +1,14 @@
 package terminal
 
-import "github.com/mattn/go-isatty"
+import (
+	"os"
 
-// IsTerminal reports whether w is a terminal, where lines may be rewritten.
+	"github.com/mattn/go-isatty"
+)
+
+// IsTerminal reports whether w is a terminal whose lines may be rewritten, which one with TERM=dumb,
+// as in an editor, has not.
 func IsTerminal(w any) bool {
 	f, ok := w.(interface{ Fd() uintptr })
-	return ok && isatty.IsTerminal(f.Fd())
+	return ok && isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
 }

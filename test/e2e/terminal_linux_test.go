@@ -173,7 +173,12 @@ func TestLogInATerminal(t *testing.T) {
 
 // The scores are a column in a terminal that is narrower than their line.
 func TestScoresInATerminal(t *testing.T) {
-	term := inTerminal(t, nil, "eval", harness.TableFile(t, "table.csv", 60), "--inducing", "10")
+	table := harness.TableFile(t, "table.csv", 60)
+	dumb := inTerminal(t, []string{"TERM=dumb"}, "eval", table, "--inducing", "10")
+	if err := dumb.cmd.Wait(); err != nil || strings.Contains(dumb.output(), "\x1b") {
+		t.Errorf("with TERM=dumb eval ends with %v: %q", err, dumb.output())
+	}
+	term := inTerminal(t, nil, "eval", table, "--inducing", "10")
 	if err := term.cmd.Wait(); err != nil {
 		t.Fatalf("eval ends with %v: %q", err, term.output())
 	}
