@@ -16,6 +16,7 @@ import (
 func TestSpacesBetweenCells(t *testing.T) {
 	want := []Row{{Number: 1, X: []float64{1.5, math.NaN()}, Label: "1"}, {Number: 2, X: []float64{-2, 30}, Label: "2"}}
 	for name, text := range map[string]string{
+		"units in the header":   "m/s m/s2 label\n1.5 NaN 1\n-2 30 2\n",
 		"a number of them":      "  1.5   NaN 1 \n -2    30  2\n",
 		"with a header":         "a      b\tlabel\r\n1.5  NaN 1\r\n-2  30  2\r\n",
 		"with a comment":        "# made on that day\na b label\n1.5 NaN 1\n-2 30 2\n",

@@ -112,6 +112,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"a history in JSON":  {`[[{"state":"1","at":2},{"state":"3"}],[]]`, "", `jq -nr '["state","at"],(inputs|.[]|.[]|[.state,.at])|@csv' FILE`},
 		"two lists in JSON":  {`{"x":[{"ts":1}],"y":[{"ts":1}]}`, "", `(inputs|[.x,.y,.label])|@csv' FILE >FILE.csv makes it of the members x, y and label`},
 		"topics and JSON":    {"a/b {\"x\":1,\"label\":\"a\"}\na/c {\"x\":2}\n", "", `mosquitto_sub -v writes them: want CSV with a header line; cut -d' ' -f2- FILE | jq -nr '["x","label"],(inputs|[.x,.label])|@csv' >FILE.csv`},
+		"topics and values":  {"a/temp 21.5\na/hum 40\n", "", "data.csv: a topic and its value a line, as mosquitto_sub -v writes them: want CSV"},
 		"line protocol":      {"room,host=a temp=21.5,hum=40i,label=\"ok\" 1795717000000000000\n", "", "data.csv: line protocol of InfluxDB"},
 		"a page":             {"<!DOCTYPE html>\n<html>", "", "data.csv: HTML or XML: want CSV with a header line; a page may"},
 		"a tar archive":      {"a.csv" + strings.Repeat("\x00", 252) + "ustar\x00" + strings.Repeat("\x00", 250), "", "data.csv: a tar archive: unpack it, tar -xf FILE"},

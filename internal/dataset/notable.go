@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 )
 
 // noTable describes a text that is no table of cells, and the remedy; "" for a table.
 func noTable(head string) string {
-	line, _, _ := strings.Cut(head, "\n")
+	line, rest, _ := strings.Cut(head, "\n")
 	if len(head) > 262 && head[257:262] == "ustar" {
 		return "a tar archive: unpack it, tar -xf FILE"
 	}
@@ -28,6 +29,8 @@ func noTable(head string) string {
 		return "HTML or XML: want CSV with a header line; a page may have been downloaded in place of the file"
 	case strings.Contains(topic, "/") && isJSON(payload):
 		return "a topic and its payload a line, as mosquitto_sub -v writes them: want CSV with a header line; " + jqCommand("cut -d' ' -f2- FILE | jq -nr %s", payload)
+	case isTopic(text) && isTopic(rest):
+		return "a topic and its value a line, as mosquitto_sub -v writes them: want CSV with a header line, a column for each topic and a line for each row of values"
 	case isLineProtocol(line):
 		return "line protocol of InfluxDB, which streams of format: influx read: want CSV with a header line and a column for each field"
 	}
@@ -48,6 +51,13 @@ func noTable(head string) string {
 func isJSON(text string) bool {
 	inner := strings.TrimSpace(text[min(1, len(text)):])
 	return strings.HasPrefix(text, "{") && strings.HasPrefix(inner, "\"") || strings.HasPrefix(text, "[") && (strings.HasPrefix(inner, "{") || strings.HasPrefix(inner, "["))
+}
+
+// isTopic reports whether the first line of a text has a topic of several levels and one more word.
+func isTopic(text string) bool {
+	line, _, _ := strings.Cut(text, "\n")
+	words := strings.Fields(line)
+	return len(words) == 2 && strings.Contains(words[0], "/") && strings.ContainsFunc(words[0], unicode.IsLetter) && !strings.ContainsAny(line, separators)
 }
 
 // isLineProtocol reports whether a line has the parts of InfluxDB's line protocol: measurement and
