@@ -84,6 +84,16 @@ func TestPipesAreReadOnce(t *testing.T) {
 	}
 }
 
+// A file that is read once may come from the standard input.
+func TestStandardInput(t *testing.T) {
+	rows := "x,y,label\n" + strings.Repeat("1,2,a\n3,4,b\n", 20)
+	for _, command := range []string{"train - --passes 1", "eval split - --repeats 2", "windows - --signals x,y"} {
+		if code, out, errOut := harness.RunWith(t, rows, strings.Fields(command)...); code != exit.OK || out == "" {
+			t.Errorf("edge %s exits with %d: %s", command, code, errOut)
+		}
+	}
+}
+
 // Each file is opened before the first is computed; what fails later leaves the reports
 // of the files before it.
 func TestOneOfSeveralFilesFails(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,12 +33,12 @@ func isIdx(path string) bool { return strings.Contains(filepath.Base(path), "idx
 
 // LoadTable reads a CSV file (gzip'd or not) or a file in the idx format, whose
 // labels are in the file with "labels-idx1" in its name in place of
-// "images-idx3". Rows without a label are left out.
+// "images-idx3"; - is a CSV file at the standard input. Rows without a label are left out.
 func LoadTable(path string, f Format) (*Table, error) {
 	if isIdx(path) {
 		return loadIdx(path)
 	}
-	d, err := Open(path, f)
+	d, err := OpenInput(path, os.Stdin, f)
 	if err != nil {
 		return nil, err
 	}
