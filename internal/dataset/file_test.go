@@ -122,7 +122,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"a line of units":    {"a,b,label\nm/s^2,°C,\n1,2,ok\n", "", `data.csv:2:1: column "a": "m/s^2" is not a number; --ignore a leaves the column out; sed 2d FILE >FILE.csv leaves the line out, if it belongs to the header, as one of units`},
 		"numbers with units": {"a,b,label\n-1.5 °C,2,ok\n", "", `"-1.5 °C" is not a number: write it without a unit; --ignore a leaves`},
 		"a JSON array":       {"[\n  {\"x\": 1, \"label\": \"a\"}\n]\n", "", "data.csv: JSON: want CSV"},
-		"ARFF":               {"% of 1988\n\n@RELATION iris\n@attribute x numeric\n@data\n1,a\n", "", "data.csv: ARFF: replace all lines up to @data by one with the names of the columns"},
+		"ARFF":               {"% of 1988\n\n@RELATION iris\n@attribute x numeric\n@data\n1,a\n", "", "data.csv: ARFF: sed '1,/^@data/Id' FILE >FILE.csv leaves its rows"},
 		"UTF-16, no mark":    {wide("a,b,label\n1,2,ok\n", false), "", "data.csv: the first line has NUL bytes: text in UTF-16 or UTF-32 without a byte-order mark"},
 		"UTF-16 BE, no mark": {wide("a,b,label\n1,2,ok\n", true), "", "data.csv: the first line has NUL bytes"},
 		"UTF-32":             {"\xff\xfe\x00\x00a\x00\x00\x00,\x00\x00\x00b\x00\x00\x00\n\x00\x00\x00", "", "data.csv: the first line has NUL bytes"},

@@ -40,7 +40,7 @@ func noTable(head string) string {
 	}
 	switch lower := strings.ToLower(text[:min(len(text), 20)]); {
 	case strings.HasPrefix(lower, "@relation"):
-		return "ARFF: replace all lines up to @data by one with the names of the columns, separated by commas"
+		return "ARFF: sed '1,/^@data/Id' FILE >FILE.csv leaves its rows, above which a line with the names of the columns is missing then"
 	case strings.HasPrefix(lower, "@problemname"):
 		return "time series in the format ts: sed '1,/^@data/d; s/:/,/g' FILE >FILE.csv makes rows of one dimension, whose label is the last cell"
 	}
