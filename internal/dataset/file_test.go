@@ -347,6 +347,7 @@ func FuzzDataset(f *testing.F) {
 		"a,b,label\n1,-2.5,ok\n0.003,4e10,worn out\n", "a,b,label\n1,\"2\n\",ok\n", "\xef\xbb\xbfa,b\n1,\"\"\n", string(gzipped(f, "a,label\n1,x\n")),
 		"a;b;label\n1,5;-2,5;ok\n", "a\tb\tlabel\n1\t\tok\n", "1|2|3\n4|5|6\n", "\xff\xfe" + wide("a;b\r\n1,5;x\r\n", false), "\xfe\xff" + wide("a,b\n1,x\n", true),
 		"a,b\r1,2\r", "# so\na,b\n1,x\n", "a,b,\n1,NA,\n?,x\n", ",a,label\n0,1,x\n", "\"a;b\";label\n1;x\n", "#,#\n#\n1,2\n",
+		" 1  2.5 x\n3\tNaN  y \n", "{\"a\":{\"b\":1},\"label\":\"x\"}\n", "[[[{\"a\":1}]]]", "a/b {\"x\":1}\n", "a/b 1\na/c 2\n", "Title\n\na,b\n1,x\n",
 	} {
 		f.Add([]byte(text), "", "")
 		f.Add([]byte(text), "1", "2")

@@ -72,6 +72,9 @@ func isLineProtocol(line string) bool {
 	return err == nil && len(rest[at+1:]) > 10
 }
 
+// deepest is the number of lists, and of objects, in each other in which values are looked for.
+const deepest = 8
+
 // jqCommand says how jq makes a table of a text of JSON: of the members of its objects, or where
 // they are too many for a line, or no numbers and words, as an example. command has its place.
 func jqCommand(command, text string) string {
@@ -81,7 +84,7 @@ func jqCommand(command, text string) string {
 		return fmt.Sprintf(command, "'inputs|"+each+"@csv'") + " >FILE.csv makes one without it"
 	}
 	var names, paths []string
-	membersOf(object, "", func(name, path string) {
+	membersOf(object, "", deepest, func(name, path string) {
 		if at := slices.Index(names, "label"); at >= 0 {
 			names, paths = slices.Insert(names, at, name), slices.Insert(paths, at, path)
 		} else {
@@ -105,7 +108,11 @@ func objectsOf(text string) (each string, object gjson.Result) {
 	first := json.RawMessage(text) // one value that is larger than the text
 	several := values.Decode(&first) == nil && values.More()
 	object = gjson.ParseBytes(first)
-	for inner := object.Get("0"); object.IsArray() && (inner.IsArray() || inner.IsObject()); inner = object.Get("0") {
+	for range deepest {
+		inner := object.Get("0")
+		if !object.IsArray() || !inner.IsArray() && !inner.IsObject() {
+			break
+		}
 		each, object = each+".[]|", inner
 	}
 	if several || each != "" {
@@ -127,15 +134,15 @@ func objectsOf(text string) (each string, object gjson.Result) {
 }
 
 // membersOf passes the numbers, words and booleans of an object to use, each with its own key and
-// its path for jq.
-func membersOf(object gjson.Result, path string, use func(name, path string)) {
-	if !object.IsObject() {
+// its path for jq. depth is the number of objects in each other that are looked at.
+func membersOf(object gjson.Result, path string, depth int, use func(name, path string)) {
+	if !object.IsObject() || depth == 0 {
 		return
 	}
 	object.ForEach(func(key, v gjson.Result) bool {
 		switch at := path + jqKey(key.Str); {
 		case v.IsObject():
-			membersOf(v, at, use)
+			membersOf(v, at, depth-1, use)
 		case !v.IsArray():
 			use(key.Str, at)
 		}
