@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	gatherWithin = 5 * time.Second  // wait for the own retained message at the first connection
+	gatherWithin = 5 * time.Second  // of connections, while the own retained message of before may still come
 	quietFor     = time.Second      // without a message, after which the retained ones have come
 	keptWithin   = 10 * time.Second // for a publication to come back
 	lostWithin   = 2 * time.Second  // of a publication: the connection may have ended by it
@@ -88,14 +88,15 @@ type peer struct {
 // link is the connection to the broker.
 type link struct {
 	up      bool
-	number  int       // of connections
-	at      time.Time // of its begin, or of its end
-	arrived time.Time // of the latest message
-	kept    bool      // the broker had the own message
-	others  bool      // it had one of another member
-	owns    bool      // it had the own message before the connection
-	asked   time.Time // of the messages of members that it has not sent
-	checked bool      // members without a message were looked for
+	number  int           // of connections
+	at      time.Time     // of its begin, or of its end
+	before  time.Duration // that earlier ones lasted
+	arrived time.Time     // of the latest message
+	kept    bool          // the broker had the own message
+	others  bool          // it had one of another member
+	owns    bool          // it had the own message before the connection
+	asked   time.Time     // of the messages of members that it has not sent
+	checked bool          // members without a message were looked for
 
 	retained int // messages since its begin, or since those of all were asked for; without those of members that were asked for
 }
@@ -154,7 +155,7 @@ func (m *Member) Topics() Topics { return m.topics }
 // Connected notes that a connection began, and that its subscription follows.
 func (m *Member) Connected(now time.Time) {
 	m.asking.all = backoff{}
-	m.link = link{up: true, number: m.link.number + 1, at: now, arrived: now, owns: m.own.known && !m.own.reported}
+	m.link = link{up: true, number: m.link.number + 1, at: now, before: m.link.before, arrived: now, owns: m.own.known && !m.own.reported}
 	if m.own.epoch == 0 { // this broker may have lost what an earlier connection brought
 		m.own.found, m.own.former = false, former{}
 	}
@@ -167,6 +168,7 @@ func (m *Member) Disconnected(now time.Time) (withdraw bool) {
 		return false
 	}
 	withdraw = m.strike(now)
+	m.link.before += now.Sub(m.link.at)
 	m.link.up, m.link.at = false, now
 	return withdraw
 }

@@ -112,11 +112,11 @@ func (m *Member) Leave(now time.Time) uint64 {
 	return m.own.epoch
 }
 
-// chooseEpoch sets the epoch at the first connection, once the own retained message is
-// known or has not come within that time.
+// chooseEpoch sets the epoch once the own retained message is known, or has not come within
+// that time of all connections: each of them may be short.
 func (m *Member) chooseEpoch(now time.Time, within time.Duration) {
 	o := &m.own
-	if o.epoch > 0 || !o.found && now.Sub(m.link.at) < within {
+	if o.epoch > 0 || !o.found && m.link.before+now.Sub(m.link.at) < within {
 		return
 	}
 	o.epoch, o.parts = above(max(o.stored, o.former.Epoch)), o.former.parts

@@ -64,3 +64,23 @@ func TestHeardBeforeTheBrokerForgot(t *testing.T) {
 	w.pass(2 * time.Minute)
 	equal(t, "published", []int{a.published, len(w.kept)}, []int{1, 1})
 }
+
+// A node whose connections all end before it has waited for its own message publishes once they
+// have lasted long enough together, and merges.
+func TestShortConnections(t *testing.T) {
+	w := newWorld(t)
+	b := w.start("b", 0, plain)
+	b.labels = 100
+	w.pass(time.Minute)
+	a := w.start("a", 0, plain)
+	a.labels = 200
+	for range 4 {
+		w.pass(3 * time.Second)
+		a.disconnect()
+		w.pass(3 * time.Second)
+		a.connect()
+	}
+	equal(t, "published", []int{a.published, len(w.kept)}, []int{1, 2})
+	equal(t, "merges of a", a.merges, []string{"b100"})
+	equal(t, "events", a.happened(), nil)
+}
