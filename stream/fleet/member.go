@@ -98,7 +98,8 @@ type link struct {
 	asked   time.Time     // of the messages of members that it has not sent
 	checked bool          // members without a message were looked for
 
-	retained int // messages since its begin, or since those of all were asked for; without those of members that were asked for
+	retained int       // messages since its begin, or since those of all were asked for; without those of members that were asked for
+	brought  time.Time // of the latest of them
 }
 
 // Counts are the counters of a Member.
@@ -180,6 +181,7 @@ func (m *Member) Receive(now time.Time, topic string, payload []byte, retained b
 	name, part, ok := m.topics.Read(topic)
 	if retained && !m.asked(name) {
 		m.link.retained++
+		m.link.brought = now
 	}
 	switch {
 	case !ok:

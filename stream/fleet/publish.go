@@ -272,7 +272,9 @@ func (m *Member) NotReady(now time.Time) {
 	}
 }
 
-// checkEcho looks for a publication that does not come back.
+// checkEcho looks for a publication that does not come back. It waits behind the retained
+// messages, which a slow connection brings for minutes; if they are more than a broker sends at
+// once, the publication may be one of those that it has left out.
 func (m *Member) checkEcho(now time.Time) {
 	o := &m.own
 	if o.Version == (core.Version{}) || o.again || o.stopped != "" {
@@ -284,7 +286,7 @@ func (m *Member) checkEcho(now time.Time) {
 		}
 		return
 	}
-	since := latest(o.at, m.link.at)
+	since := latest(o.at, m.link.at, m.link.brought)
 	switch {
 	case now.Sub(latest(since, m.asking.own)) < keptWithin:
 		return
@@ -293,13 +295,18 @@ func (m *Member) checkEcho(now time.Time) {
 		return
 	}
 	o.fresh = false
+	many := m.link.retained > askAllBelow
 	if !o.reported {
 		o.reported = true
-		m.event("fleet_not_kept", fmt.Sprintf("the contribution of %d bytes did not come back from the broker within %v: does it limit the size of messages, or the topics that this node may write and read?", o.bytes, keptWithin))
+		why := "does it limit the size of messages, or the topics that this node may write and read?"
+		if many {
+			why = fmt.Sprintf("it has sent %d others: raise the number that it sends at once (mosquitto: max_queued_messages), or give each site a concept of its own", m.link.retained)
+		}
+		m.event("fleet_not_kept", fmt.Sprintf("the contribution of %d bytes did not come back from the broker within %v: %s", o.bytes, keptWithin, why))
 	}
 	// Two parts of any contribution, also of another version that is packed into some bytes more.
 	least := min(leastMessage, o.bytes/2+packedMore)
-	if largest := min(o.bytes, m.limit()); largest > leastMessage+partExtra || o.parts == 0 {
+	if largest := min(o.bytes, m.limit()); !many && (largest > leastMessage+partExtra || o.parts == 0) {
 		o.limit, o.again = max(largest/2+packedMore, least)+partExtra, true
 	}
 }
