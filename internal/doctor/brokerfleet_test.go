@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/stream/codec"
@@ -72,4 +75,41 @@ func TestQoS0(t *testing.T) {
 		t.Errorf("the grade is %s:\n%s", d.Grade, d.text())
 	}
 	d.expect(t, "ok broker: connected", "ok retained messages: kept", "ok shared subscriptions")
+}
+
+// A broker whose queue is full of retained messages drops its answer to a subscription with them.
+func TestManyRetained(t *testing.T) {
+	cfg := config.Default()
+	cfg.Node, cfg.MQTT.Servers = "pi1", []string{brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
+		switch p := p.(type) {
+		case *packets.ConnectPacket:
+			send(packets.NewControlPacket(packets.Connack))
+		case *packets.SubscribePacket:
+			if p.Topics[0] != "edge/fleet/mill/+" {
+				send(brokertest.Suback(p, 0))
+				return
+			}
+			for range 3 {
+				one := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+				one.TopicName, one.Retain = "edge/fleet/mill/pi2", true
+				send(one)
+			}
+		case *packets.UnsubscribePacket:
+			answer := packets.NewControlPacket(packets.Unsuback).(*packets.UnsubackPacket)
+			answer.MessageID = p.MessageID
+			send(answer)
+		}
+	})}
+	m := config.DefaultModel()
+	m.Fleet.Concept = "mill"
+	cfg.Models["bearing"] = m
+	d := &Diagnosis{Grade: OK, Within: Patient(1)}
+	p, in := newBrokerProbe(d, &cfg), &inbox{}
+	c, err := p.connect(t.Context(), broker.Options{Receive: in.receive})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p.subscriptions(t.Context(), c, in)
+	d.expect(t, "no answer within 5s, and 3 messages on edge/fleet/mill/+ → if the broker keeps more messages", "max_queued_messages")
 }

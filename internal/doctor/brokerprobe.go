@@ -47,9 +47,9 @@ func examineBroker(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 	if p.qos > 0 {
 		tests = append(tests, p.window, p.session)
 	}
-	p.examine(ctx, func(c *broker.Client) {
+	p.examine(ctx, func(c *broker.Client, in *inbox) {
 		p.certificate(c)
-		p.subscriptions(ctx, c)
+		p.subscriptions(ctx, c, in)
 	}, append(tests, p.payload)...)
 }
 
@@ -57,12 +57,12 @@ func examineBroker(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 // retained messages, contributions to fleets and shared subscriptions.
 func ExamineDelivery(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 	p := newBrokerProbe(d, cfg)
-	p.examine(ctx, func(*broker.Client) {}, p.retained, p.shared, p.fleets)
+	p.examine(ctx, func(*broker.Client, *inbox) {}, p.retained, p.shared, p.fleets)
 }
 
 // examine connects, sends a few messages there and back, calls inspect with the
-// connection, and runs one test after the other.
-func (p *brokerProbe) examine(ctx context.Context, inspect func(*broker.Client), tests ...func(context.Context) error) {
+// connection and its inbox, and runs one test after the other.
+func (p *brokerProbe) examine(ctx context.Context, inspect func(*broker.Client, *inbox), tests ...func(context.Context) error) {
 	d, cfg, began := p.d, p.cfg, time.Now()
 	echoes := &inbox{quiet: d.Within.quiet}
 	first, err := p.connect(ctx, broker.Options{Receive: echoes.receive})
@@ -87,7 +87,7 @@ func (p *brokerProbe) examine(ctx context.Context, inspect func(*broker.Client),
 		d.fail("broker", err.Error(), "let user "+p.user()+" read and write "+p.owner+"/#; the daemon needs the same. For a broker that allows QoS 0 alone set mqtt.qos: 0")
 		return
 	}
-	inspect(first)
+	inspect(first, echoes)
 	for _, test := range tests {
 		if err := test(ctx); err != nil {
 			d.fail("broker", err.Error(), "the broker or the network failed during the test: try again, and see the broker's log")
@@ -220,9 +220,10 @@ func (p *brokerProbe) filters() (filters []string) {
 
 // subscriptions subscribes to the topics of the configuration and unsubscribes
 // again. It leaves shared subscriptions out, which would take messages from the
-// daemon.
-func (p *brokerProbe) subscriptions(ctx context.Context, c *broker.Client) {
+// daemon. in receives what the broker sends.
+func (p *brokerProbe) subscriptions(ctx context.Context, c *broker.Client, in *inbox) {
 	var refused []string
+	received := in.count()
 	filters := slices.DeleteFunc(p.filters(), func(f string) bool { return strings.HasPrefix(f, sharePrefix) })
 	for _, f := range filters {
 		granted, err := p.subscribe(ctx, c, f, 0)
@@ -233,7 +234,12 @@ func (p *brokerProbe) subscriptions(ctx context.Context, c *broker.Client) {
 			err = p.unsubscribe(ctx, c, f)
 		}
 		if err != nil {
-			p.d.fail("subscriptions", err.Error(), "see the broker's log")
+			detail, advice := err.Error(), "see the broker's log"
+			if n := in.count() - received; n > 0 {
+				detail = fmt.Sprintf("%v, and %d messages on %s", err, n, f)
+				advice = "if the broker keeps more messages for these topics than its queue holds, it drops its answer with them (mosquitto logs `Outgoing messages are being dropped`): raise the limit (mosquitto: max_queued_messages), or give each site of a fleet a concept of its own"
+			}
+			p.d.fail("subscriptions", detail, advice)
 			return
 		}
 	}

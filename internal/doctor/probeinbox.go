@@ -31,6 +31,13 @@ func (b *inbox) receive(m broker.Message) {
 	}
 }
 
+// count returns the number of messages.
+func (b *inbox) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.total
+}
+
 // wait waits until n messages have arrived, or until no more arrive: first is the
 // longest wait for the first message. It returns the number of messages.
 func (b *inbox) wait(ctx context.Context, n int, first time.Duration) int {
