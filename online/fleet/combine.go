@@ -14,7 +14,7 @@ import (
 
 // Rules of a merge.
 const (
-	maxClaim = 10 // of the median precision for each label, by which a contribution is too sure
+	maxClaim = 10 // of the median precision, by which a contribution is too sure
 
 	// DefaultTrust is the least Trust of a contribution that is taken, in standard errors.
 	DefaultTrust = -2
@@ -155,16 +155,27 @@ func (r *Receiver) shared(c *Contribution) int {
 	return slices.IndexFunc(r.Horizons, func(length float64) bool { return slices.Contains(c.Horizons, length) })
 }
 
-// claim is the precision for each label that a contribution claims under the longest
-// horizon that it shares with the receiver.
-func (r *Receiver) claim(c *Contribution) float64 {
-	return c.trace(slices.Index(c.Horizons, r.Horizons[r.shared(c)])) / float64(c.N)
+// claim is what a contribution says that it has learnt.
+type claim struct {
+	precision float64 // that all its labels have given to the latent functions
+	labels    float64
 }
 
-// bound refuses the open members that claim too much: more than maxClaim times the
-// median of them all and the receiver. Of an even number the lower of both counts.
+// each is the precision for each label.
+func (c claim) each() float64 { return c.precision / c.labels }
+
+// claim returns what c claims under the longest horizon that it shares with the receiver.
+func (r *Receiver) claim(c *Contribution) claim {
+	trace := c.trace(slices.Index(c.Horizons, r.Horizons[r.shared(c)]))
+	return claim{trace / math.Exp(*c.Params.LogAmp()), float64(c.N)}
+}
+
+// bound refuses the open members that claim too much: more than maxClaim times what the median
+// of them all and the receiver claims for each label, and for as many labels as that one has.
+// Who says that it has far more labels than it has claims little for each of them, and does not
+// make those too sure that say how many they have. Of an even number the lower of both counts.
 func (r *Receiver) bound(m *Merge, s *Set, open []int) (left []int) {
-	claims := make([]float64, 0, len(open)+1)
+	claims := make([]claim, 0, len(open)+1)
 	for _, i := range open {
 		claims = append(claims, r.claim(s.members[i]))
 	}
@@ -172,9 +183,10 @@ func (r *Receiver) bound(m *Merge, s *Set, open []int) (left []int) {
 	if r.Own != nil {
 		all = append(all, r.claim(r.Own))
 	}
-	slices.Sort(all)
+	slices.SortFunc(all, func(a, b claim) int { return cmp.Compare(a.each(), b.each()) })
 	for at, i := range open {
-		if claims[at] > maxClaim*all[(len(all)-1)/2] {
+		median := all[(len(all)-1)/2]
+		if claims[at].precision > maxClaim*median.each()*max(claims[at].labels, median.labels) {
 			m.Members[i].Refused = TooSure
 			continue
 		}

@@ -251,7 +251,7 @@ func TestRefusals(t *testing.T) {
 	shape, _ := member(t, "shape", 3, 6, Bfloat16, "x", "y")
 	shape.Horizons[0], shape.Horizons[1], shape.Horizons[2] = 90, 50, 20
 	sure, _ := member(t, "sure", 3, 6, Bfloat16, "x", "y")
-	sure.N = 3
+	*sure.Params.LogAmp() = -4 // at which the same sites say 55 times as much
 	good, _ := member(t, "good", 3, 6, Bfloat16, "x", "y")
 	m := mergeOf(t, r, own, features, shape, sure, good)
 	want := map[string]Reason{"own": Own, "features": OtherInputs, "shape": OtherShape, "sure": TooSure, "good": None}
@@ -263,6 +263,38 @@ func TestRefusals(t *testing.T) {
 	alone := mergeOf(t, r, good)
 	if m.Taken() != 1 || !slices.Equal(m.A, alone.A) || !slices.Equal(m.B, alone.B) {
 		t.Error("refused contributions are in the sums")
+	}
+}
+
+// A member that says it has learnt far more labels than it has, or of which the horizon has
+// forgotten most of them, does not make others too sure: a newcomer with two members takes
+// both, unless one of them claims more in all.
+func TestClaims(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(good, other *Contribution)
+		own    bool
+		want   []Reason // of good and other
+	}{
+		"equal":                   {func(_, _ *Contribution) {}, false, []Reason{None, None}},
+		"labels":                  {func(_, other *Contribution) { other.N = 1_000_000 }, false, []Reason{None, None}},
+		"labels, own ones":        {func(_, other *Contribution) { other.N = 1_000_000 }, true, []Reason{None, None}},
+		"few labels":              {func(_, other *Contribution) { other.N = 1 }, false, []Reason{None, None}},
+		"precision":               {func(_, other *Contribution) { *other.Params.LogAmp() = -4 }, false, []Reason{None, TooSure}},
+		"precision, own ones":     {func(_, other *Contribution) { *other.Params.LogAmp() = -4 }, true, []Reason{None, TooSure}},
+		"precision and labels":    {func(_, other *Contribution) { *other.Params.LogAmp(), other.N = -5, 1000 }, false, []Reason{None, TooSure}},
+		"precision of few labels": {func(good, other *Contribution) { *other.Params.LogAmp(), good.N = -4, 10_000 }, false, []Reason{None, TooSure}},
+	} {
+		r := receiver(t, 6)
+		if !test.own {
+			r.Own = nil
+		}
+		good, _ := member(t, "a", 3, 6, Float32, "x", "y")
+		other, _ := member(t, "b", 4, 6, Float32, "x", "y")
+		test.change(good, other)
+		m := mergeOf(t, r, good, other)
+		if got := []Reason{m.Members[0].Refused, m.Members[1].Refused}; !slices.Equal(got, test.want) {
+			t.Errorf("%s: refused for %q, want %q", name, got, test.want)
+		}
 	}
 }
 
