@@ -102,6 +102,14 @@ type link struct {
 	brought  time.Time // of the latest of them
 }
 
+// lasted is the time of all connections.
+func (l *link) lasted(now time.Time) time.Duration {
+	if l.up {
+		return l.before + now.Sub(l.at)
+	}
+	return l.before
+}
+
 // Counts are the counters of a Member.
 type Counts struct {
 	Received, Sent uint64 // bytes

@@ -67,9 +67,14 @@ func (m *Member) mergeDue(now time.Time, ready bool) *core.Set {
 	return m.request(now, set)
 }
 
-// gathered reports whether the retained messages of the first connection have come.
+// gathered reports whether the retained messages of the first connection have come. A model
+// that has sums of before waits longer: where the broker has lost its messages, those of the first
+// that publish again are a small part of them.
 func (m *Member) gathered(now time.Time) bool {
 	if m.link.number == 0 || m.link.number == 1 && m.link.up && now.Sub(m.link.arrived) < quietFor && now.Sub(m.link.at) < gatherWithin {
+		return false
+	}
+	if m.merge.joined && m.merge.at.IsZero() && m.link.lasted(now) < keptWithin {
 		return false
 	}
 	return m.cfg.Follows() || m.own.durable

@@ -116,7 +116,7 @@ func (m *Member) Leave(now time.Time) uint64 {
 // that time of all connections: each of them may be short.
 func (m *Member) chooseEpoch(now time.Time, within time.Duration) {
 	o := &m.own
-	if o.epoch > 0 || !o.found && m.link.before+now.Sub(m.link.at) < within {
+	if o.epoch > 0 || !o.found && m.link.lasted(now) < within {
 		return
 	}
 	o.epoch, o.parts = above(max(o.stored, o.former.Epoch)), o.former.parts

@@ -84,3 +84,27 @@ func TestShortConnections(t *testing.T) {
 	equal(t, "merges of a", a.merges, []string{"b100"})
 	equal(t, "events", a.happened(), nil)
 }
+
+// A node that starts together with others, at a broker that has lost its messages, keeps the sums
+// that its state has until the others have published again. One without any takes what is there.
+func TestSumsOfBefore(t *testing.T) {
+	for _, joined := range []bool{true, false} {
+		w := newWorld(t)
+		a := w.start("a", 3, plain)
+		a.labels = 200
+		if joined {
+			a.Joined()
+		}
+		for second := range 60 {
+			if second%2 == 0 && second < 10 {
+				w.put(string(rune('b'+second/2)), 100, 1)
+			}
+			w.pass(time.Second)
+		}
+		want := "b100 c100 d100"
+		if joined {
+			want = "b100 c100 d100 e100 f100"
+		}
+		equal(t, "merges", a.merges, []string{want})
+	}
+}
