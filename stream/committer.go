@@ -1,10 +1,7 @@
 package stream
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -14,17 +11,6 @@ import (
 	"edge/online/conformal"
 	"edge/stream/codec"
 )
-
-// Journal makes records durable. Only the committer's goroutine calls it.
-type Journal interface {
-	// Commit makes everything in c durable at once, or nothing, with c.Later as late as the
-	// next commit. It sets the sequence numbers of c.Records. An empty commit reports whether the journal can
-	// be written.
-	Commit(c *online.Commit) error
-	// Seen reports whether a record of the model with this key was committed, within
-	// the memory of the journal.
-	Seen(model string, key uint64) bool
-}
 
 // Model predicts and learns; *online.Loop implements it.
 type Model interface {
@@ -38,18 +24,9 @@ type Model interface {
 
 const (
 	commitQueue = 64 // capacity in messages between the worker and the committer
-
-	firstPause = 100 * time.Millisecond // first pause after a failed commit; doubled
-	longPause  = 5 * time.Second
-	// slowCommit is the time after which a commit that goes on counts as a failure of the journal: the
-	// broker's window is full by then.
-	slowCommit = 2 * time.Second
 	// longCommit is the time of a commit after which the next one takes all that has come meanwhile. Below
 	// it the window of the broker bounds a group, and with it the samples that wait for the learner.
 	longCommit = 500 * time.Millisecond
-	// evictPause is the pause after which a journal at its limit is relieved of pending samples,
-	// three seconds after the first error.
-	evictPause = 1600 * time.Millisecond
 )
 
 // committer is the only writer of the journal. It commits in groups, acknowledges in
@@ -73,6 +50,8 @@ type committer struct {
 	unconfirmed unconfirmed
 	group       group
 	took        time.Duration // for the last commit
+	told        trouble       // of the journal, as last reported
+	calm        time.Time     // calmAfter the last slow commit
 	stages      []*stage      // of the worker, which has ended when clean is set
 	clean       bool          // all that the stages made is committed
 }
@@ -111,7 +90,7 @@ func (c *committer) run(ctx context.Context) {
 			return
 		}
 		if len(c.in) == 0 && !c.needsCommit() { // what waited for a slow disk needed no commit
-			c.recovered()
+			c.works()
 		}
 	}
 }
@@ -204,6 +183,9 @@ func (c *committer) resume(ctx context.Context) {
 // due returns the time of the next action without a message; zero for never.
 func (c *committer) due() time.Time {
 	at := c.group.due
+	if c.told == slow && (at.IsZero() || c.calm.Before(at)) {
+		at = c.calm
+	}
 	for _, m := range c.models {
 		if m.since.IsZero() {
 			continue
@@ -396,94 +378,4 @@ func wake(ch chan<- struct{}) {
 	case ch <- struct{}{}:
 	default:
 	}
-}
-
-// commitRetrying commits until it succeeds. It reports false if ctx ended first.
-func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) bool {
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		err := c.commitWatched(commit)
-		if err == nil {
-			if c.took <= slowCommit || len(c.in) == 0 {
-				c.recovered()
-			}
-			return true
-		}
-		c.counts.commitFailures.Add(1)
-		c.degrade(err.Error(), "the journal cannot be written; predictions go on, nothing is learnt or acknowledged until it works again")
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return false
-		}
-		if pause >= evictPause && errors.Is(err, online.ErrLimit) {
-			c.makeRoom(commit)
-		}
-	}
-}
-
-// commitWatched commits, and reports a disk that takes too long while it does.
-func (c *committer) commitWatched(commit *online.Commit) error {
-	ended := make(chan struct{})
-	alarm := time.AfterFunc(slowCommit, func() {
-		defer close(ended)
-		c.degrade(fmt.Sprintf("the disk is slow: a commit has not ended within %v", slowCommit),
-			"the disk is slow; predictions go on, learning and acknowledgements wait for it")
-	})
-	began := time.Now()
-	err := c.journal.Commit(commit)
-	if c.took = time.Since(began); !alarm.Stop() {
-		<-ended
-	}
-	return err
-}
-
-// degrade notes that the journal fails, or takes too long, and reports it the first time.
-func (c *committer) degrade(why, message string) {
-	c.counts.commitError.Store(&why)
-	if !c.counts.degraded.Swap(true) {
-		wake(c.turned)
-		c.log.Error(message, "error", why)
-		c.report.event("", "store_degraded", why)
-	}
-}
-
-// recovered notes that the journal works, and reports it if it did not.
-func (c *committer) recovered() {
-	if c.counts.degraded.Swap(false) {
-		wake(c.turned)
-		c.log.Info("the journal works again")
-		c.report.event("", "store_recovered", "")
-	}
-}
-
-// makeRoom drops the oldest eighth of the pending samples of the model whose samples take up
-// most. Until the node is replaced, new ones then make room for themselves. Without pending
-// samples the journal is full of something else.
-func (c *committer) makeRoom(commit *online.Commit) {
-	m := slices.MaxFunc(c.models, func(a, b *modelState) int { return cmp.Compare(a.pendingStore.bytes, b.pendingStore.bytes) })
-	w := m.pendingStore
-	if w.bytes == 0 {
-		return
-	}
-	drop, gone := online.Commit{}, w.oldest(w.bytes/8+1, func(p *pendingSample) bool {
-		_, changed := c.group.pending[recordKey{m.Name, p.sample.Key}]
-		return p.stored && !changed
-	})
-	for _, p := range gone {
-		drop.Forget = append(drop.Forget, online.Pending{Model: m.Name, Key: p.sample.Key})
-	}
-	limit := w.bytes - w.bytes/8
-	if len(gone) > 0 { // in a commit of their own: only the next one can use their room
-		if err := c.journal.Commit(&drop); err != nil {
-			c.log.Warn("no pending samples could be dropped", "model", m.Name, "error", err)
-			return
-		}
-		w.drop(gone)
-	}
-	w.limits.MaxBytes = codec.ByteSize(limit)
-	gone = append(gone, w.shrink()...)
-	c.forget(m, gone, &c.counts.pendingEvicted)
-	changed := c.group.commit()
-	commit.Wait, commit.Forget = changed.Wait, changed.Forget
-	c.log.Warn("the journal is full of pending samples: the oldest were dropped; raise store.max_size, or lower pending.max_bytes", "model", m.Name, "samples", len(gone), "bytes_left", w.bytes)
 }

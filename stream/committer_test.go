@@ -300,7 +300,9 @@ func TestSlowCommit(t *testing.T) {
 		if r.node.Stats().Degraded {
 			t.Error("still degraded, although nothing waits for the disk")
 		}
-		equal(t, "events", r.events(), []string{"store_degraded: " + slow, "store_recovered: "})
+		equal(t, "events", r.events(), []string{"store_degraded: " + slow})
+		time.Sleep(calmAfter + time.Second)
+		equal(t, "events after a while", r.events(), []string{"store_recovered: "})
 	})
 	in("no failure once those that wait need no commit", t, func(t *testing.T) {
 		r := one(t)
@@ -322,12 +324,29 @@ func TestSlowCommit(t *testing.T) {
 			r.send(p7, sent[i])
 			time.Sleep(time.Second)
 		}
-		time.Sleep(20 * time.Second)
+		time.Sleep(20*time.Second + calmAfter)
 		equal(t, "acknowledged", r.acks(), sent)
 		if n, _ := r.journal.committed(); n < 3 {
 			t.Errorf("%d commits, want 3 at least", n)
 		}
 		equal(t, "events", r.events(), []string{"store_degraded: the disk is slow: a commit has not ended within 2s", "store_recovered: "})
+	})
+	in("one failure over many labels, each of which is slow", t, func(t *testing.T) {
+		r := one(t)
+		r.journal.slow = 3 * time.Second
+		for i := range 20 {
+			r.send(p7, labelled(i))
+			time.Sleep(time.Minute)
+		}
+		slow := "store_degraded: the disk is slow: a commit has not ended within 2s"
+		equal(t, "events", r.events(), []string{slow})
+		r.journal.set(errDiskFull, nil)
+		r.send(p7, labelled(20))
+		time.Sleep(time.Minute)
+		r.journal.set(nil, nil)
+		r.journal.slow = 0
+		time.Sleep(time.Minute)
+		equal(t, "events with a full disk", r.events(), []string{"store_degraded: " + errDiskFull.Error(), "store_recovered: "})
 	})
 }
 

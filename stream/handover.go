@@ -93,6 +93,7 @@ func (n *Node) Inherit() {
 	n.previous, old.previous = nil, nil
 	n.report.started, n.worker.started = old.report.started, old.worker.started
 	n.committer.unconfirmed = old.committer.unconfirmed
+	n.committer.told, n.committer.calm = old.committer.told, old.committer.calm
 	for _, m := range n.models {
 		o := old.model(m.Name)
 		if o == nil {

@@ -74,6 +74,7 @@ func TestHandover(t *testing.T) {
 		next.send("factory/a/vibration", `{"id":"2","features":[2,0]}`)
 		time.Sleep(time.Second)
 		equal(t, "learnt", next.models["bearing"].learnt(), []string{"worn 1"})
+		equal(t, "events", next.events(), []string{"store_degraded: the disk is gone", "store_recovered: "})
 		if n := next.node.Stats().Models["bearing"].Pending; n != 1 {
 			t.Errorf("%d samples wait, want the second", n)
 		}
