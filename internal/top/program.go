@@ -20,6 +20,8 @@ const (
 	keysHelp  = "q quit  tab model  p pause  ↑↓ choose sample"
 	moreKeys  = "  l label  a asked  s learning"
 	noteLasts = 10 * time.Second
+
+	defaultWidth, defaultHeight = 80, 24 // of a terminal whose size is not known
 )
 
 // program is `edge top` on a terminal, a bubbletea model.
@@ -64,11 +66,20 @@ type (
 // runProgram runs until ctx ends or the user quits.
 func runProgram(ctx context.Context, w *client, model string, in io.Reader, out io.Writer) error {
 	s := &program{ctx: ctx, snapshot: w.snapshot, send: w, model: model}
-	_, err := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
+	_, err := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler(), tea.WithFilter(sized)).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// sized gives a terminal that does not know its size, as a serial line, that of a classic one: bubbletea
+// would draw nothing on it.
+func sized(_ tea.Model, msg tea.Msg) tea.Msg {
+	if size, ok := msg.(tea.WindowSizeMsg); ok && (size.Width == 0 || size.Height == 0) {
+		return tea.WindowSizeMsg{Width: defaultWidth, Height: defaultHeight}
+	}
+	return msg
 }
 
 // Init takes the first snapshot and begins to draw.
@@ -265,7 +276,7 @@ func (s *program) switchLearning() tea.Cmd {
 func (s *program) View() tea.View {
 	p := layout{width: s.width, height: s.height, model: s.at(), selected: s.selected, paused: s.paused, styles: coloured()}
 	if s.width == 0 || s.height == 0 { // the terminal's size is not known yet
-		p.width, p.height = 80, 24
+		p.width, p.height = defaultWidth, defaultHeight
 	}
 	p.last = s.lastLines(p.width)
 	v := tea.NewView(strings.Join(p.lines(s.shown), "\n"))

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"edge/internal/broker"
 )
 
 // fakeSender records the messages.
@@ -106,6 +110,36 @@ func TestProgram(t *testing.T) {
 
 // A label for a sample without an id must not reach a newer sample that arrives
 // before the answer.
+// seenWriter calls a function once a text was written to it.
+type seenWriter struct {
+	written strings.Builder
+	text    string
+	seen    func()
+}
+
+func (w *seenWriter) Write(p []byte) (int, error) {
+	w.written.Write(p)
+	if strings.Contains(w.written.String(), w.text) {
+		w.seen()
+	}
+	return len(p), nil
+}
+
+// A terminal that does not know its size, as a serial line or `ssh -tt` from a program, is drawn on as well.
+func TestProgramWithoutSize(t *testing.T) {
+	ctx, end := context.WithTimeout(t.Context(), time.Minute)
+	defer end()
+	ctx, cancel := context.WithCancelCause(ctx)
+	drawn := errors.New("it draws the keys")
+	out := &seenWriter{text: "q quit", seen: func() { cancel(drawn) }}
+	in, _ := io.Pipe()
+	defer in.Close()
+	w := &client{state: newNodeState("edge", "n1"), publisher: new(broker.Publisher)}
+	if err := runProgram(ctx, w, "", in, out); err != nil || context.Cause(ctx) != drawn {
+		t.Errorf("%v, %v, want the keys at the bottom", err, context.Cause(ctx))
+	}
+}
+
 func TestProgramLabelsNoOtherSample(t *testing.T) {
 	b := receivedState(t)
 	send := &fakeSender{}
