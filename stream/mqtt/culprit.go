@@ -12,14 +12,15 @@ const (
 
 // culprit finds the publications upon which the broker ends the connection: MQTT 3.1.1
 // has no other answer to a packet that is too large, or to a topic that is forbidden. After
-// such an end, those of QoS 0 are proven as well, each by a ping.
+// an end that one of QoS 0 may have caused, the next ones are proven, each by a ping.
 // The goroutine of Outbox.Serve owns it.
 type culprit struct {
-	single int    // number of publications that are sent one at a time
-	topic  string // of the publication that ended the last connection
-	bytes  int    // of its topic and payload
-	ends   int    // number of connections in a row that it ended, or one that is as large
-	slow   bool   // one of them came later than lostWithin
+	single  int    // number of publications that are sent one at a time
+	proving int    // number of publications that are proven, of QoS 0 as well
+	topic   string // of the publication that ended the last connection
+	bytes   int    // of its topic and payload
+	ends    int    // number of connections in a row that it ended, or one that is as large
+	slow    bool   // one of them came later than lostWithin
 
 	passed int           // bytes of the largest publication that the broker has acknowledged
 	limit  int           // bytes from which on publications are discarded; 0: none are
@@ -35,6 +36,9 @@ func (c *culprit) window(n int) int {
 	}
 	return n
 }
+
+// proves reports whether the next publication is proven.
+func (c *culprit) proves() bool { return c.single+c.proving > 0 }
 
 // refuses reports whether the broker would end the connection upon a publication.
 func (c *culprit) refuses(m *Publication) bool { return c.limit > 0 && m.size() >= c.limit }
@@ -66,9 +70,7 @@ func (c *culprit) acknowledged(m *Publication) {
 	if c.ends > 0 && c.like(m) {
 		c.ends = 0
 	}
-	if c.single--; c.single < 0 {
-		c.single = 0
-	}
+	c.single, c.proving = max(c.single-1, 0), max(c.proving-1, 0)
 }
 
 // ended notes the end of a connection over which the broker did not acknowledge the oldest
@@ -106,4 +108,4 @@ func (c *culprit) ended(oldest *Publication, n int, soon bool) bool {
 }
 
 // endedOtherwise notes the end of a connection for another reason.
-func (c *culprit) endedOtherwise() { c.single, c.ends = 0, 0 }
+func (c *culprit) endedOtherwise() { c.single, c.proving, c.ends = 0, 0, 0 }

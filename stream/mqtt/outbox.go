@@ -182,8 +182,8 @@ func (o *Outbox) acked(f *flight) {
 
 // send hands a publication to the network. It reports whether the network took it.
 func (o *Outbox) send(conn link, m *Publication) (taken bool) {
-	suspected := o.culprit.single > 0
-	f := flight{m: m, d: conn.publish(m, suspected), sent: time.Now(), proven: m.QoS > 0 || suspected}
+	proven := o.culprit.proves()
+	f := flight{m: m, d: conn.publish(m, proven), sent: time.Now(), proven: m.QoS > 0 || proven}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	taken = !f.ended() || f.d.Error() == nil
@@ -302,13 +302,13 @@ func (o *Outbox) accuse(conn link, unanswered []flight) bool {
 	if len(unanswered) == 0 {
 		o.culprit.endedOtherwise()
 		if o.blind { // any of them may have been the cause: the next connection proves each
-			o.culprit.single = o.window
+			o.culprit.proving = o.window
 		}
 		return false
 	}
-	m := unanswered[0].m
+	m, again := unanswered[0].m, o.culprit.proving > 0
 	refused := o.culprit.ended(m, len(unanswered), time.Since(unanswered[0].sent) < lostWithin)
-	if refused || o.culprit.ends > 1 {
+	if refused || o.culprit.ends > 1 || again {
 		conn.explained(refused && o.culprit.refuses(m))
 	}
 	if !refused {
