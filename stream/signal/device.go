@@ -11,13 +11,12 @@ import (
 type device struct {
 	name string
 
-	inputs  []int64 // time of the last row of each input; 0: none
-	last    int64   // time of the last row
-	rows    int     // since the device, or its window, began; of windows by count bounded, with the same phase
-	late    int     // messages in succession with a row that was behind the device's by more than the largest gap
-	arrival bool    // some of its times are those of arrival
-	lag     int64   // by which the times of its latest message are behind that of its arrival; notNear: the clock closes no windows
-	due     int64   // when Clock has work for it; 0: never
+	inputs []int64 // time of the last row of each input; 0: none
+	last   int64   // time of the last row
+	rows   int     // since the device, or its window, began; of windows by count bounded, with the same phase
+	late   int     // messages in succession with a row that was behind the device's by more than the largest gap
+	due    int64   // when Clock has work for it; 0: never
+	timing
 
 	memory *formula.Memory // of derived signals; nil: none
 
@@ -34,6 +33,13 @@ type device struct {
 	sampled    bool // sampleAt is that of a sample
 	sampleAt   int64
 	sameMoment int // further samples of that millisecond
+}
+
+// timing is what a device's times have to do with those of arrival.
+type timing struct {
+	arrival bool  // some of its times are those of arrival
+	lag     int64 // by which the times of its latest message are behind that of its arrival; notNear: the clock closes no windows
+	leap    int64 // by which the node's clock was put forward since then, while they were near; 0: it was not
 }
 
 // notNear is the lag of a device whose times are not near those of arrival.
@@ -61,7 +67,7 @@ func (s *Stage) device(name string) *device {
 }
 
 func (s *Stage) newDevice(name string) *device {
-	d := &device{name: name, lag: notNear, inputs: make([]int64, len(s.opts.Inputs))}
+	d := &device{name: name, timing: timing{lag: notNear}, inputs: make([]int64, len(s.opts.Inputs))}
 	d.window.gap = s.gap
 	if s.formulas != nil {
 		d.memory = s.formulas.NewMemory()

@@ -13,12 +13,15 @@ func TestClockIsPutForward(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		own  bool
+		with bool // the device's clock was put forward as well
 		by   int64
 		want []string // of the two minutes after it
 	}{
-		{"by hours", false, hours, []string{"p@29100000", "p@29160000"}},
-		{"by years", false, 1e6 * minute, []string{"p@60000300000", "p@60000360000"}},
-		{"of a device with times of its own", true, hours, nil},
+		{"by hours", false, false, hours, []string{"p@29100000", "p@29160000"}},
+		{"by years", false, false, 1e6 * minute, []string{"p@60000300000", "p@60000360000"}},
+		{"of a device with times of its own", true, false, hours, nil},
+		{"of a device on the same machine", true, true, hours, nil},
+		{"of a device on the same machine by years", true, true, 1e6 * minute, nil},
 	} {
 		c := config([]string{"x"}, nil)
 		c.Hold.Every, c.Hold.MaxAge = time.Minute, 5*time.Minute
@@ -39,10 +42,11 @@ func TestClockIsPutForward(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("put forward %s: rows %v, want %v", test.name, got, test.want)
 		}
-		if test.own {
-			now -= test.by // the device's clock has not changed
+		arrived := now
+		if test.own && !test.with {
+			now -= test.by
 		}
-		after := copies(s.Take(&Message{Device: "p", Own: test.own, Arrived: now, Rows: []Row{{Time: now, X: []float64{8}}}}))
+		after := copies(s.Take(&Message{Device: "p", Own: test.own, Arrived: arrived, Rows: []Row{{Time: now, X: []float64{8}}}}))
 		if n := len(after); test.own && n != 2 || !test.own && n > 1 || n > 0 && after[0].Label != "run" {
 			t.Errorf("put forward %s: the next message makes %v", test.name, after)
 		}

@@ -155,6 +155,7 @@ func (s *Stage) Take(m *Message) []Sample {
 	s.reset()
 	d := s.device(m.Device)
 	d.arrival = d.arrival || !m.Own
+	s.follow(d, m)
 	d.window.gap = s.gapOf(m)
 	first := len(s.out)
 	if s.cfg.Window.Length.Message {

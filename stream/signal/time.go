@@ -99,19 +99,35 @@ func (s *Stage) setBack(d *device, t int64) {
 	d.last, d.tick, d.heard = 0, 0, 0
 }
 
-// PutForward adapts the stage to a node's clock, which shows now, that was put forward by that many ns.
-// The times of devices with times of arrival move with the clock, but not beyond now: no rows are made
-// of the time between, held values keep their age, and windows begin anew. For other devices the clock
-// waits for a message, which shows whether their times are near those of arrival.
+// PutForward tells the stage that the node's clock, which shows now, was put forward by that many ns.
+// What it has of devices with times of arrival moves with the clock, but not beyond now: no rows are
+// made of the time between, held values keep their age, and windows begin anew. For other devices the
+// clock waits for a message, which tells whether their times are near those of arrival, so that their
+// clock is this one, or was put forward as well.
 func (s *Stage) PutForward(now, by int64) {
 	s.due = 0
 	for d := range s.latest {
+		if d.near() || d.leap > 0 {
+			d.leap += by
+		}
 		if d.lag = notNear; d.arrival {
-			d.lag = 0
+			d.lag, d.leap = 0, 0
 			s.putForward(d, now, by)
 		}
 		s.schedule(d)
 	}
+}
+
+// follow puts a device with times of its own forward, as the node's clock was, with the first message
+// whose time is near that of its arrival again.
+func (s *Stage) follow(d *device, m *Message) {
+	if d.leap == 0 || len(m.Rows) == 0 || abs(m.Arrived-m.Rows[0].Time) > nearArrival {
+		return
+	}
+	if t := m.Rows[0].Time; t-max(d.last, d.heard) >= d.leap-nearArrival {
+		s.putForward(d, t, d.leap)
+	}
+	d.leap = 0
 }
 
 func (s *Stage) putForward(d *device, now, by int64) {
