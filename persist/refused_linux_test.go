@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -43,6 +44,22 @@ func TestOpenWithoutPermission(t *testing.T) {
 	}
 	if err := os.Chmod(filepath.Dir(path), 0o755); err != nil { // for the test to remove it
 		t.Fatal(err)
+	}
+}
+
+// A file that this user may write but not change the mode of, as on a share whose files belong to another
+// user, is opened with a warning.
+func TestOpenWithoutRightToItsMode(t *testing.T) {
+	path := tempPath(t)
+	closeStore(t, newStore(t, path, Options{}))
+	folder := filepath.Dir(path)
+	if err := errors.Join(os.Chmod(path, 0o666), os.Chmod(folder, 0o777), os.Chmod(filepath.Dir(folder), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	asAnother(t, func() { newStore(t, path, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}) })
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), path) {
+		t.Errorf("no warning contains the path: %q", log.String())
 	}
 }
 

@@ -186,9 +186,10 @@ func (s *Store) openExisting(file *os.File) error {
 	}
 	// The file is a state file: from here on it may be changed.
 	if info.Mode().Perm()&0o077 != 0 {
-		s.opts.Log.Warn("other users could read the state file: setting its mode to 0600", "path", s.path, "mode", info.Mode().Perm().String())
-		if err := file.Chmod(0o600); err != nil {
-			return fmt.Errorf("set the mode to 0600: %w", err)
+		if err := file.Chmod(0o600); err != nil { // of another user, or on a file system without modes
+			s.opts.Log.Warn("other users can read the state file, and its mode cannot be set to 0600", "path", s.path, "mode", info.Mode().Perm().String(), "error", err)
+		} else {
+			s.opts.Log.Warn("other users could read the state file: its mode is now 0600", "path", s.path, "mode", info.Mode().Perm().String())
 		}
 	}
 	s.removeLeftovers()
