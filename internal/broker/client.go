@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -110,7 +111,7 @@ func Connect(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
 	case errors.As(err, new(*exit.Error)): // of the configuration
 		return nil, err
 	}
-	return nil, exit.With(exit.Broker, fmt.Errorf("connect to the broker at %s: %w; is it running, and are address and credentials right?", cfg.Servers, err))
+	return nil, exit.With(exit.Broker, fmt.Errorf("connect to the broker at %s: %w; %s", cfg.Servers, err, cmp.Or(mqtt.Advice(err), "is it running, and are address and credentials right?")))
 }
 
 // Subscribe subscribes to a filter and reports whether the broker grants it.

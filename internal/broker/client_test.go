@@ -2,13 +2,16 @@ package broker_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/internal/exit"
 	"edge/stream/mqtt"
@@ -27,6 +30,32 @@ func TestConnectWithoutAnswer(t *testing.T) {
 	defer cancel()
 	_, err = broker.Connect(ctx, cfg, broker.Options{})
 	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "has not answered in time") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// A broker whose certificate is not trusted is named with the remedy.
+func TestConnectToUnknownAuthority(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "broker")
+	brokertest.WriteCertificate(t, path, nil, nil, "127.0.0.1")
+	pair, err := tls.LoadX509KeyPair(path+".pem", path+".key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			c.(*tls.Conn).Handshake()
+			c.Close()
+		}
+	}()
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{"mqtts://" + l.Addr().String()}
+	if _, err = broker.Connect(t.Context(), cfg, broker.Options{}); err == nil || !strings.Contains(err.Error(), "set mqtt.tls.ca") {
 		t.Errorf("the error is %v", err)
 	}
 }

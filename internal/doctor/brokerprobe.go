@@ -1,9 +1,11 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -14,6 +16,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/config"
 	"edge/stream/fleet"
+	"edge/stream/mqtt"
 )
 
 // expiresSoon is the remaining validity of a certificate below which the doctor
@@ -67,7 +70,7 @@ func (p *brokerProbe) examine(ctx context.Context, inspect func(*broker.Client, 
 	echoes := &inbox{quiet: d.Within.quiet}
 	first, err := p.connect(ctx, broker.Options{Receive: echoes.receive})
 	if err != nil {
-		advice := "see what `edge check --connect` and the broker's log say"
+		advice := cmp.Or(mqtt.Advice(err), "see what the broker's log says")
 		for _, s := range cfg.MQTT.Servers {
 			if strings.Contains(s, ".local") {
 				advice += "; names that end in .local are found by systems with nss-mdns alone, which a static program does not ask: use an address"
@@ -188,13 +191,20 @@ func (p *brokerProbe) certificate(c *broker.Client) {
 	if len(c.TLS.PeerCertificates) == 0 {
 		return
 	}
-	end := c.TLS.PeerCertificates[0].NotAfter
-	detail := fmt.Sprintf("%s; the broker's certificate is valid until %s", tls.VersionName(c.TLS.Version), end.Format(time.DateOnly))
-	if time.Until(end) < expiresSoon {
-		p.d.warn("broker's certificate", detail, "renew it")
-		return
+	p.d.validity("broker's certificate", tls.VersionName(c.TLS.Version)+"; the broker's certificate is valid", c.TLS.PeerCertificates[0])
+}
+
+// validity examines until when a certificate is valid.
+func (d *Diagnosis) validity(check, detail string, c *x509.Certificate) {
+	detail += " until " + c.NotAfter.Format(time.DateOnly)
+	switch left := time.Until(c.NotAfter); {
+	case left < 0:
+		d.fail(check, detail, "renew it, or check the clock of this machine")
+	case left < expiresSoon:
+		d.warn(check, detail, "renew it")
+	default:
+		d.ok(check, "%s", detail)
 	}
-	p.d.ok("broker's certificate", "%s", detail)
 }
 
 // sharePrefix begins the filter of a shared subscription.

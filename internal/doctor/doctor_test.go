@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/online"
 	"edge/persist"
@@ -142,6 +143,20 @@ func TestMountsAreJudged(t *testing.T) {
 	d = &Diagnosis{Grade: OK}
 	examineDisk(d, &cfg, fakeHost(t, nil))
 	d.expect(t, "fail file system: the folder of the state cannot be used: store.path: ${EDGE_NOT_SET} is not set here")
+}
+
+// The own certificate, too, is told before it ends.
+func TestOwnCertificateIsJudged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "client")
+	cfg := parsed(t, minimal)
+	cfg.MQTT.TLS.Cert, cfg.MQTT.TLS.Key = path+".pem", path+".key"
+	c, _ := brokertest.WriteCertificate(t, path, nil, nil, "edge") // for an hour
+	d := &Diagnosis{Grade: OK}
+	examineRights(d, cfg, "")
+	d.expect(t, "warn own certificate: the certificate in mqtt.tls.cert is valid until "+c.NotAfter.Format(time.DateOnly)+" → renew it")
+	c.NotAfter = time.Now().Add(-time.Hour)
+	d.validity("own certificate", "valid", c)
+	d.expect(t, "fail own certificate")
 }
 
 func TestSpaceIsJudged(t *testing.T) {

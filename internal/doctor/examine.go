@@ -71,10 +71,14 @@ func examineRights(d *Diagnosis, cfg *config.Config, path string) {
 	for _, e := range found {
 		d.warn(name, e.Path+": "+e.Reason, e.Advice)
 	}
-	if _, err := cfg.MQTT.ClientOptions("edge-doctor"); err != nil {
+	opts, err := cfg.MQTT.ClientOptions("edge-doctor")
+	if err != nil {
 		d.fail(name, err.Error(), "run doctor as the daemon's user, with its environment; then check mqtt.password and mqtt.tls")
 	} else if len(found) == 0 {
 		d.ok(name, "other users can neither read secrets or state nor change the configuration")
+	}
+	if err == nil && len(opts.TLSConfig.Certificates) > 0 {
+		d.validity("own certificate", "the certificate in mqtt.tls.cert is valid", opts.TLSConfig.Certificates[0].Leaf)
 	}
 	if err := cfg.HTTP.Readable(); cfg.HTTP.Listen != "" && err != nil {
 		d.fail("page", err.Error(), "run doctor as the daemon's user, with its environment; then check http.password and http.tls")

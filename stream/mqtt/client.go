@@ -311,7 +311,10 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	token := conn.paho.Connect()
 	<-token.Done() // bounded by ConnectTimeout for each server, and by ctx
 	if err := token.Error(); err != nil {
-		return nil, fmt.Errorf("mqtt: connect: %w%s", err, advice(err))
+		if advice := Advice(err); advice != "" {
+			err = fmt.Errorf("%w: %s", err, advice)
+		}
+		return nil, fmt.Errorf("mqtt: connect: %w", err)
 	}
 	conn.since = time.Now()
 	conn.sinceWall = conn.since.Round(0)

@@ -55,22 +55,22 @@ func (m Config) ClientOptions(id string) (*paho.ClientOptions, error) {
 	return opts, nil
 }
 
-// advice returns the remedy for a refusal by the broker, as the end of a sentence.
-func advice(err error) string {
+// Advice returns the remedy for a failed connection, as the end of a sentence; "" if there is none.
+func Advice(err error) string {
 	switch {
-	case errors.As(err, new(*ProtocolError)), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF),
+	case errors.As(err, new(*ProtocolError)), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, os.ErrDeadlineExceeded): // of reading; a server that is not reached has another error
-		return ": is this the address of an MQTT 3.1.1 broker, and its port the one for TLS (mqtts) or without (mqtt)?"
+		return "is this the address of an MQTT 3.1.1 broker, and its port the one for TLS (mqtts) or without (mqtt)?"
 	case errors.Is(err, packets.ErrorRefusedNotAuthorised), errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword):
-		return ": check mqtt.username and mqtt.password, and the broker's access list"
+		return "check mqtt.username and mqtt.password, and the broker's access list"
 	case errors.Is(err, packets.ErrorRefusedIDRejected):
-		return ": the broker does not accept mqtt.client_id"
+		return "the broker does not accept mqtt.client_id"
 	case errors.As(err, new(x509.CertificateInvalidError)):
-		return ": check the clock of this machine, and the broker's certificate"
+		return "check the clock of this machine, and the broker's certificate"
 	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return ": set mqtt.tls.ca to the certificate of the broker's authority"
+		return "set mqtt.tls.ca, or --ca of a command, to the certificate of the broker's authority"
 	case errors.As(err, new(x509.HostnameError)):
-		return ": mqtt.tls.server_name has to be a name (SAN) in the broker's certificate"
+		return "mqtt.tls.server_name has to be a name (SAN) in the broker's certificate"
 	}
 	return ""
 }
