@@ -208,6 +208,7 @@ func TestUnit(t *testing.T) {
 	}
 	unit := harness.WriteFile(t, "edge.service", strings.ReplaceAll(string(text), "/usr/bin/edge", harness.Program(t)))
 	out, err := exec.CommandContext(t.Context(), analyze, "verify", unit).CombinedOutput()
+	out = regexp.MustCompile(`.*Unknown key.*'Restart(Steps|MaxDelaySec)'.*\n`).ReplaceAll(out, nil) // before 254
 	if err != nil || strings.Contains(string(out), "edge.service") {
 		t.Errorf("systemd-analyze verify: %v: %s", err, out)
 	}
