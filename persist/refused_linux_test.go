@@ -63,6 +63,13 @@ func TestOpenWithoutRightToItsMode(t *testing.T) {
 	}
 }
 
+// A folder that is missing is named with the remedy.
+func TestRemedyOfMissingFolder(t *testing.T) {
+	if _, err := Open(filepath.Join(t.TempDir(), "none", "edge.db"), Options{}); !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), "; make the folder, or choose another state file") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // A read-only file system is named with the remedy.
 func TestRemedyOfReadOnlyFileSystem(t *testing.T) {
 	err := &fs.PathError{Op: "open", Path: "edge.db", Err: syscall.EROFS}

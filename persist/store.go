@@ -134,6 +134,8 @@ func Open(path string, opts Options) (*Store, error) {
 // remedy returns the advice for an error with which a file system refuses to write.
 func remedy(err error) string {
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "; make the folder, or choose another state file"
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("; give the file and its folder to the user of this program, %d, by chown", os.Geteuid())
 	case errors.Is(err, syscall.EROFS):
