@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -311,7 +312,11 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	token := conn.paho.Connect()
 	<-token.Done() // bounded by ConnectTimeout for each server, and by ctx
 	if err := token.Error(); err != nil {
-		if advice := Advice(err); advice != "" {
+		advice := Advice(err)
+		if errors.Is(err, io.EOF) { // upon the Last Will
+			advice += " Or does it refuse retained messages, or mqtt.qos? `edge doctor` tells."
+		}
+		if advice != "" {
 			err = fmt.Errorf("%w: %s", err, advice)
 		}
 		return nil, fmt.Errorf("mqtt: connect: %w", err)

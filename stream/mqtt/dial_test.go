@@ -30,3 +30,24 @@ func TestSilentServer(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// A broker that ends the connection upon CONNECT may refuse the Last Will alone: the error names who tells.
+func TestConnectRefusedWithoutAnswer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			c.Read(make([]byte, 1000))
+			c.Close()
+		}
+	}()
+	cfg := DefaultConfig()
+	cfg.Servers = []string{"mqtt://" + l.Addr().String()}
+	client := NewClient(Options{Config: cfg, ID: "edge-test", ConnectTimeout: longWait, Dial: Dial})
+	if _, err = client.connect(t.Context()); err == nil || !strings.Contains(err.Error(), "refuse retained messages, or mqtt.qos? `edge doctor` tells") {
+		t.Errorf("the error is %v", err)
+	}
+}
