@@ -1,6 +1,9 @@
 package stream
 
 import (
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"edge/model"
@@ -65,6 +68,43 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 			}
 			if s := node.Stats(); s.Predictions < 200 || s.Rejected[codec.Malformed] > 0 {
 				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// The entries of a batch do not each hash the whole message: its cost grows with its length,
+// not with the square of it.
+func TestBatchHashedOnce(t *testing.T) {
+	const entries = 1000
+	for name, entry := range map[string]string{
+		"with ids":    `{"id":"p7-%d","features":[%[1]d,1],"label":"ok"}`,
+		"without ids": `{"features":[%d,1],"label":"ok"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, m := testConfig()
+			m.Model = &still{fakeModel: newFakeModel(2)}
+			node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
+			rows := make([]string, entries)
+			for i := range rows {
+				rows[i] = fmt.Sprintf(entry, i)
+			}
+			text := []byte(`{"batch":[` + strings.Join(rows, ",") + `]}`)
+			node.committer.group.reset()
+			node.committer.resume(t.Context())
+			node.ring.Push(&mqtt.Message{Topic: p7, Payload: text, QoS: 1, ID: 7, From: newFakeOrigin(), Ack: func() {}}, nil)
+			msg, _ := node.ring.Pop()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			node.worker.handle(newItem(node.worker.items, msg))
+			node.committer.add(t.Context(), <-node.queue)
+			runtime.ReadMemStats(&after)
+			if s := node.Stats(); s.Predictions != entries {
+				t.Fatalf("%d predictions, want %d", s.Predictions, entries)
+			}
+			// Hashing copies what it hashes.
+			if got, most := int(after.TotalAlloc-before.TotalAlloc), entries*len(text)/4; got > most {
+				t.Errorf("%d bytes allocated for a message of %d bytes, want at most %d", got, len(text), most)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 			l.wait = waitKey(src.identity, at.levels, r.ID)
 		}
 	} else if r.Label != "" {
-		l.key = messageKey(msg.Topic, msg.Payload, l.entry)
+		l.key = it.entryKey(l.entry)
 	}
 	for _, f := range src.feeds {
 		m := f.to

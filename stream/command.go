@@ -165,7 +165,7 @@ func (n *Node) request(it *item, prefix string) error {
 		answer.fail(refusal.Err)
 		return refusal
 	}
-	r.reply, r.key, r.mayRepeat = answer, messageKey(msg.Topic, msg.Payload, 0), msg.Dup && r.command.background != nil
+	r.reply, r.key, r.mayRepeat = answer, messageKey(msg.Topic, msg.Payload), msg.Dup && r.command.background != nil
 	if r.command.background != nil {
 		if !n.background.push(answer, r.command.background(n, r)) {
 			answer.fail(fmt.Errorf("busy with other requests: %w", ErrBusy))

@@ -27,10 +27,19 @@ func exampleKey(sample uint64, x []float64) uint64 {
 	return max(h, 1)
 }
 
-// messageKey identifies an entry of a message without an id by topic and payload. It is
-// never 0.
-func messageKey(topic string, payload []byte, entry int) uint64 {
-	return max(hash(topic, strconv.Itoa(entry), string(payload)), 1)
+// messageKey identifies the first entry of a message without an id by topic and payload. It
+// is never 0.
+func messageKey(topic string, payload []byte) uint64 {
+	return max(hash(topic, "0", string(payload)), 1)
+}
+
+// entryKey identifies an entry, given the messageKey. It is never 0. A message with many
+// entries is hashed once.
+func entryKey(message uint64, entry int) uint64 {
+	if entry == 0 {
+		return message
+	}
+	return max(mix(message+uint64(entry)*0x9e3779b97f4a7c15), 1)
 }
 
 // idBits is the number of bits in the key of a pending sample that depend on its id

@@ -66,6 +66,8 @@ type item struct {
 
 	answerOnly bool // the message comes again, and is learnt then
 
+	key uint64 // messageKey; 0: not computed yet
+
 	values   []float64 // features of the samples of stages
 	outdated []string  // streams whose stored windows the message makes outdated
 }
@@ -93,7 +95,7 @@ func (it *item) free() {
 		return
 	}
 	it.msg.Free()
-	it.msg, it.examples, it.predecoded = nil, it.examples[:0], predecoded{}
+	it.msg, it.key, it.examples, it.predecoded = nil, 0, it.examples[:0], predecoded{}
 	if it.values, it.outdated = it.values[:0], it.outdated[:0]; cap(it.values) > manyValues {
 		it.values = nil
 	}
@@ -101,6 +103,14 @@ func (it *item) free() {
 	case it.home <- it:
 	default:
 	}
+}
+
+// entryKey identifies an entry of the message by topic and payload. It is never 0.
+func (it *item) entryKey(entry int) uint64 {
+	if it.key == 0 {
+		it.key = messageKey(it.msg.Topic, it.msg.Payload)
+	}
+	return entryKey(it.key, entry)
 }
 
 // spare returns memory for the probabilities of the next example.

@@ -22,8 +22,13 @@ func TestIdentity(t *testing.T) {
 	add(sampleKey("sd", nil, "a"), "sample sd a")
 	add(sampleKey("s", []string{"d", "e"}, "a"), "sample s/d/e a")
 	add(sampleKey("s", []string{"de"}, "a"), "sample s/de a")
-	add(messageKey("s", []byte("a"), 0), "message 0")
-	add(messageKey("s", []byte("a"), 1), "message 1")
+	message := messageKey("s", []byte("a"))
+	add(message, "message 0")
+	add(entryKey(message, 1), "message 1")
+	add(entryKey(message, 2), "message 2")
+	if entryKey(message, 0) != message {
+		t.Error("the first entry has another key than its message")
+	}
 	add(waitKey("s", nil, "a"), "wait s a")
 	add(waitKey("s", []string{"d"}, "a"), "wait s/d a")
 	if idPart(waitKey("s", nil, "a")) != idPart(waitKey("t", []string{"d"}, "a")) {
@@ -31,7 +36,7 @@ func TestIdentity(t *testing.T) {
 	}
 	// Keys are in the journal: they may never change. Computed by this code when
 	// it was first released.
-	if got := fmt.Sprintf("%x %x %x", sampleKey("vibration", []string{"p7"}, "p7-000123"), messageKey("a/b", []byte("[1]"), 0), waitKey("vibration", []string{"p7"}, "p7-000123")); got != goldenKeys {
+	if got := fmt.Sprintf("%x %x %x", sampleKey("vibration", []string{"p7"}, "p7-000123"), messageKey("a/b", []byte("[1]")), waitKey("vibration", []string{"p7"}, "p7-000123")); got != goldenKeys {
 		t.Errorf("keys = %s, want %s", got, goldenKeys)
 	}
 }

@@ -49,7 +49,7 @@ func (w *worker) selection(it *item, src *source, r *codec.Reading, captured []s
 	if s.Seq > 0 && len(src.models) > 1 {
 		return codec.Refuse(codec.BadID, "seq numbers the predictions of one model: send the label to the topic of that model, or set model for these topics")
 	}
-	l := example{from: src, label: r.Label, weight: r.Weight, key: messageKey(msg.Topic, msg.Payload, 0), mayRepeat: msg.Retained, chosen: chosen{by: s}}
+	l := example{from: src, label: r.Label, weight: r.Weight, key: it.entryKey(0), mayRepeat: msg.Retained, chosen: chosen{by: s}}
 	for _, m := range src.models {
 		target := labelTarget{to: m, span: span{device: s.Device, to: signal.FromTime(msg.Arrived)}}
 		zone, misnaming := time.Local, 0

@@ -263,7 +263,7 @@ func (w *worker) label(it *item, src *source, r *codec.Reading, captured []strin
 	msg := it.msg
 	l := example{
 		from: src, label: r.Label, weight: r.Weight, chosen: chosen{id: r.ID},
-		key: messageKey(msg.Topic, msg.Payload, entry), mayRepeat: msg.Retained,
+		key: it.entryKey(entry), mayRepeat: msg.Retained,
 	}
 	for _, m := range src.models {
 		late := labelTarget{to: m}
