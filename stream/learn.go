@@ -114,7 +114,7 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 	if l.label != "" {
 		by := l.key // of the message
 		if l.wait != 0 {
-			said = it.entryKey(l.entry)
+			by = it.entryKey(l.entry)
 		}
 		switch {
 		case before != nil && m.corrects(before, l.label) && !l.made: // a window that is formed again corrects nothing

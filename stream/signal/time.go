@@ -99,10 +99,10 @@ func (s *Stage) setBack(d *device, t int64) {
 	d.last, d.tick, d.heard = 0, 0, 0
 }
 
-// PutForward tells the stage that the node's clock, which shows now, was put forward by that many ns.
-// What it has of devices with times of arrival moves with the clock, but not beyond now: no rows are
-// made of the time between, held values keep their age, and windows begin anew. For other devices the
-// clock waits for a message, which tells whether their times are near those of arrival, so that their
+// PutForward adapts the stage to a node's clock, which shows now, that was put forward by that many ns.
+// The times of devices with times of arrival move with the clock, but not beyond now: no rows are made
+// of the time between, held values keep their age, and windows begin anew. For other devices the clock
+// waits for a message, which shows whether their times are near those of arrival, so that their
 // clock is this one, or was put forward as well.
 func (s *Stage) PutForward(now, by int64) {
 	s.due = 0
