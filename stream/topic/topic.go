@@ -197,20 +197,15 @@ func (t *Template) Arrange(other *Template, captured []string) (levels []string,
 
 // Router finds the destinations of a topic.
 type Router[T comparable] struct {
-	routes tree[route[T]]
-	added  int
-}
-
-type route[T comparable] struct {
-	at int // in the order of additions
-	to T
+	at tree // of filters, by their places in to
+	to []T  // in the order of additions
 }
 
 // Add routes all topics that the subscribed filter matches to a destination.
 func (r *Router[T]) Add(filter string, to T) {
 	plain, _ := Unshare(filter)
-	r.routes.add(plain, route[T]{r.added, to})
-	r.added++
+	r.at.add(plain, len(r.to))
+	r.to = append(r.to, to)
 }
 
 // Find appends the destinations of topic to dst, each once, in the order of their addition. A
@@ -219,13 +214,13 @@ func (r *Router[T]) Find(dst []T, topic string) []T {
 	if Check(topic) != nil {
 		return dst
 	}
-	var space [8]route[T]
-	found := r.routes.matching(space[:0], topic)
-	slices.SortStableFunc(found, func(a, b route[T]) int { return a.at - b.at })
+	var space [8]int
+	found := r.at.matching(space[:0], topic)
+	slices.Sort(found)
 	start := len(dst)
-	for _, rt := range found {
-		if !slices.Contains(dst[start:], rt.to) {
-			dst = append(dst, rt.to)
+	for _, at := range found {
+		if to := r.to[at]; !slices.Contains(dst[start:], to) {
+			dst = append(dst, to)
 		}
 	}
 	return dst
@@ -234,7 +229,7 @@ func (r *Router[T]) Find(dst []T, topic string) []T {
 // Set is a set of filters, in the order of addition. The zero Set is empty.
 type Set struct {
 	filters []string
-	at      tree[int]
+	at      tree
 }
 
 // Add adds a filter.
@@ -264,10 +259,10 @@ const MostOverlaps = 20
 // subscription. It also returns the first pairs that still overlap.
 func Subscriptions(filters []string) (subscribe []string, overlaps [][2]string) {
 	distinct := slices.Compact(slices.Sorted(slices.Values(filters)))
-	var covers tree[string]
-	for _, f := range distinct {
+	var covers tree
+	for i, f := range distinct {
 		if _, shared := Unshare(f); !shared {
-			covers.add(f, f)
+			covers.add(f, i)
 		}
 	}
 	var set Set

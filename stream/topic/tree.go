@@ -2,46 +2,46 @@ package topic
 
 import "strings"
 
-// A tree holds filters by their levels, each with a value. It finds those that match or
+// A tree holds filters by their levels, each with a number. It finds those that match or
 // overlap another one without a look at the rest. The zero tree is empty.
-type tree[T any] struct {
-	values []T // of the filters that end here
-	below  map[string]*tree[T]
+type tree struct {
+	numbers []int // of the filters that end here
+	below   map[string]*tree
 }
 
-func (t *tree[T]) add(filter string, value T) {
+func (t *tree) add(filter string, number int) {
 	for level := range strings.SplitSeq(filter, "/") {
 		next := t.below[level]
 		if next == nil {
-			next = new(tree[T])
+			next = new(tree)
 			if t.below == nil {
-				t.below = map[string]*tree[T]{}
+				t.below = map[string]*tree{}
 			}
 			t.below[level] = next
 		}
 		t = next
 	}
-	t.values = append(t.values, value)
+	t.numbers = append(t.numbers, number)
 }
 
-// matching appends the values of the filters that match a topic or a filter, as Matches has it.
-func (t *tree[T]) matching(dst []T, topic string) []T {
+// matching appends the numbers of the filters that match a topic or a filter, as Matches has it.
+func (t *tree) matching(dst []int, topic string) []int {
 	return t.matchingRest(dst, topic, true, true)
 }
 
 // matchingRest is matching of the rest of a topic; more is false at its end.
-func (t *tree[T]) matchingRest(dst []T, rest string, more, first bool) []T {
+func (t *tree) matchingRest(dst []int, rest string, more, first bool) []int {
 	all := t.below["#"]
 	if !more {
-		if dst = append(dst, t.values...); all != nil { // a/# matches a
-			dst = append(dst, all.values...)
+		if dst = append(dst, t.numbers...); all != nil { // a/# matches a
+			dst = append(dst, all.numbers...)
 		}
 		return dst
 	}
 	level, rest, more := strings.Cut(rest, "/")
 	open := !(first && reserved(level))
 	if open && all != nil {
-		dst = append(dst, all.values...)
+		dst = append(dst, all.numbers...)
 	}
 	if next := t.below["+"]; open && next != nil && level != "#" {
 		dst = next.matchingRest(dst, rest, more, false)
@@ -52,19 +52,19 @@ func (t *tree[T]) matchingRest(dst []T, rest string, more, first bool) []T {
 	return dst
 }
 
-// overlapping appends the values of the filters that share a topic with a filter, as Overlap
+// overlapping appends the numbers of the filters that share a topic with a filter, as Overlap
 // has it, in no order.
-func (t *tree[T]) overlapping(dst []T, filter string) []T {
+func (t *tree) overlapping(dst []int, filter string) []int {
 	return t.overlappingRest(dst, filter, true, true)
 }
 
 // overlappingRest is overlapping of the rest of a filter; more is false at its end.
-func (t *tree[T]) overlappingRest(dst []T, rest string, more, first bool) []T {
+func (t *tree) overlappingRest(dst []int, rest string, more, first bool) []int {
 	if !more {
 		return t.matchingRest(dst, "", false, false)
 	}
 	level, rest, more := strings.Cut(rest, "/")
-	visit := func(key string, next *tree[T]) {
+	visit := func(key string, next *tree) {
 		switch {
 		case next == nil || first && (wildcard(level) && reserved(key) || wildcard(key) && reserved(level)):
 		case level == "#" || key == "#":
@@ -74,7 +74,7 @@ func (t *tree[T]) overlappingRest(dst []T, rest string, more, first bool) []T {
 		}
 	}
 	if level == "#" { // it matches a, too
-		dst = append(dst, t.values...)
+		dst = append(dst, t.numbers...)
 	}
 	if wildcard(level) {
 		for key, next := range t.below {
@@ -88,9 +88,9 @@ func (t *tree[T]) overlappingRest(dst []T, rest string, more, first bool) []T {
 	return dst
 }
 
-// all appends the values of every filter.
-func (t *tree[T]) all(dst []T) []T {
-	dst = append(dst, t.values...)
+// all appends the numbers of every filter.
+func (t *tree) all(dst []int) []int {
+	dst = append(dst, t.numbers...)
 	for _, next := range t.below {
 		dst = next.all(dst)
 	}
