@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
-	"charm.land/lipgloss/v2/table"
 	"github.com/charmbracelet/x/ansi"
 
 	"edge/internal/report"
@@ -246,25 +245,22 @@ func (p *layout) samples(m *modelView, n int) []string {
 			cells[i] = slices.Delete(cells[i], device, device+1)
 		}
 	}
-	t := unbordered().Headers(cells[0]...).Rows(cells[1:]...).StyleFunc(func(row, column int) lipgloss.Style {
-		var style lipgloss.Style
-		switch {
-		case row == table.HeaderRow:
-			style = p.styles.faint
-		case shown[row].Seq == p.selected:
+	last := len(widths) - 1
+	columns := make([]column, len(widths))
+	for i, w := range widths {
+		columns[i] = column{w, columnGap, i == last-1 || i == last-2} // novelty, confidence
+	}
+	columns[last].gap = 0
+	var lines []string
+	for i, row := range cells {
+		style := p.styles.faint
+		if i > 0 {
+			style = lipgloss.NewStyle()
+		}
+		if i > 0 && shown[i-1].Seq == p.selected {
 			style = p.styles.chosen
 		}
-		switch last := len(widths) - 1; column {
-		case last:
-			return style.Width(widths[last])
-		case last - 1, last - 2: // novelty, confidence
-			style = style.Align(lipgloss.Right)
-		}
-		return style.Width(widths[column] + columnGap).PaddingRight(columnGap)
-	})
-	lines := strings.Split(t.String(), "\n")
-	for i := range lines {
-		lines[i] = fit(lines[i], p.width)
+		lines = append(lines, fit(tableRow(style, columns, row), p.width))
 	}
 	if len(m.Samples) == 0 {
 		lines = append(lines, p.row(segment{p.styles.faint, "  none yet"}))
@@ -291,10 +287,24 @@ func (p *layout) cells(s *sampleView) []string {
 	}
 }
 
-// unbordered returns an empty table without lines, in which a long cell is cut.
-func unbordered() *table.Table {
-	return table.New().BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).
-		BorderHeader(false).BorderColumn(false).Wrap(false)
+// column is a column of a table: its width, the spaces after it, and whether its cells are at its
+// right edge.
+type column struct {
+	width, gap int
+	right      bool
+}
+
+// tableRow returns a line of a table, in which a long cell is cut.
+func tableRow(style lipgloss.Style, columns []column, cells []string) string {
+	var line strings.Builder
+	for i, c := range columns {
+		cell := style.Width(c.width + c.gap).PaddingRight(c.gap)
+		if c.right {
+			cell = cell.Align(lipgloss.Right)
+		}
+		line.WriteString(cell.Render(fit(cells[i], c.width)))
+	}
+	return line.String()
 }
 
 // lower returns the confusion matrix and, right of it, the events.
@@ -323,12 +333,12 @@ func (p *layout) confusion(m *modelView, n int) string {
 	for len(names) < shown {
 		names = append(names, "?")
 	}
-	t := unbordered().Headers(append([]string{""}, names...)...).StyleFunc(func(_, column int) lipgloss.Style {
-		if column == 0 {
-			return lipgloss.NewStyle().Width(nameColumns)
-		}
-		return lipgloss.NewStyle().Width(cellColumns).PaddingLeft(1).Align(lipgloss.Right)
-	})
+	columns := []column{{nameColumns, 1, false}}
+	for range names {
+		columns = append(columns, column{cellColumns - 1, 1, true})
+	}
+	columns[len(names)].gap = 0
+	lines := []string{head, tableRow(lipgloss.NewStyle(), columns, append([]string{""}, names...))}
 	for i, name := range names {
 		row := []string{name}
 		for j := range shown {
@@ -338,9 +348,9 @@ func (p *layout) confusion(m *modelView, n int) string {
 			}
 			row = append(row, shortCount(count))
 		}
-		t.Row(row...)
+		lines = append(lines, tableRow(lipgloss.NewStyle(), columns, row))
 	}
-	return head + "\n" + t.String()
+	return strings.Join(lines, "\n")
 }
 
 // events returns the last n-1 events, newest first, below a heading.

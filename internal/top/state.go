@@ -2,7 +2,6 @@ package top
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online/score"
+	"edge/stream/field"
 )
 
 // Bounds of a nodeState.
@@ -135,7 +135,7 @@ func (n *nodeState) snapshot(connected bool) *view {
 	v.V, v.Time, v.Node, v.Connected = 1, time.Now(), n.node, connected
 	v.Models, v.Events = []modelView{}, append([]report.EventView{}, n.events...)
 	slices.Reverse(v.Events)
-	for _, name := range slices.Sorted(maps.Keys(n.models)) {
+	for _, name := range field.Names(n.models) {
 		m := n.models[name].modelView
 		m.Samples, m.Course, m.Rates = append([]sampleView{}, m.Samples...), append([]report.CoursePoint{}, m.Course...), slices.Clone(m.Rates)
 		slices.Reverse(m.Samples)

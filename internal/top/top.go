@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/process"
 	"edge/internal/terminal"
+	"edge/stream/field"
 	"edge/stream/mqtt"
 )
 
@@ -136,7 +136,7 @@ func onlyNode(ctx context.Context, cfg mqtt.Config) (string, error) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	names := slices.Sorted(maps.Keys(states))
+	names := field.Names(states)
 	if len(names) == 1 {
 		return names[0], nil
 	}
