@@ -179,13 +179,16 @@ func (r *Receiver) bound(m *Merge, s *Set, open []int) (left []int) {
 	for _, i := range open {
 		claims = append(claims, r.claim(s.members[i]))
 	}
-	all := slices.Clone(claims)
 	if r.Own != nil {
-		all = append(all, r.claim(r.Own))
+		claims = append(claims, r.claim(r.Own))
 	}
-	slices.SortFunc(all, func(a, b claim) int { return cmp.Compare(a.each(), b.each()) })
+	order := make([]int, len(claims))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(claims[i].each(), claims[j].each()) })
 	for at, i := range open {
-		median := all[(len(all)-1)/2]
+		median := claims[order[(len(order)-1)/2]]
 		if claims[at].precision > maxClaim*median.each()*max(claims[at].labels, median.labels) {
 			m.Members[i].Refused = TooSure
 			continue
