@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 
 	"edge/online"
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
 )
@@ -188,7 +187,7 @@ func CheckRequest(what string) error {
 	c, known := commands[name]
 	switch {
 	case !known:
-		return fmt.Errorf("unknown request %.40q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
+		return fmt.Errorf("unknown request %.40q: there are %s", name, strings.Join(field.Names(commands), ", "))
 	case c.scope == wholeNode && named:
 		return fmt.Errorf("%s is for the node: send it to request/%s", name, name)
 	}

@@ -3,8 +3,6 @@ package stream
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -153,7 +151,7 @@ func (c Config) Validate() error {
 		field.Check(c.JournalFlush >= 0 && c.JournalFlush <= 10*time.Second, "journal_flush", c.JournalFlush, "0s to 10s"),
 		field.Check(c.LossWindow >= 0 && c.LossWindow <= time.Hour, "loss_window", c.LossWindow, "0s to 1h"),
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
+	for _, name := range field.Names(c.Streams) {
 		errs = append(errs,
 			field.Check(topic.IsName(name), "streams", name, "names of [a-z0-9_-]"),
 			field.Within("streams."+name, c.Streams[name].Validate()))

@@ -74,7 +74,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 	if len(configs) == 0 {
 		errs = append(errs, errors.New("models: want at least one"))
 	}
-	for _, name := range slices.Sorted(maps.Keys(streams)) {
+	for _, name := range field.Names(streams) {
 		if len(streams[name].models) == 0 {
 			n.log.Warn("no model uses this stream; it is not subscribed to", "stream", name)
 			continue
@@ -91,7 +91,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 // newStreams returns a source for each configured stream, by name.
 func (n *Node) newStreams() (map[string]*source, error) {
 	streams, identities := map[string]*source{}, n.identities()
-	for _, name := range slices.Sorted(maps.Keys(n.cfg.Streams)) {
+	for _, name := range field.Names(n.cfg.Streams) {
 		s := n.cfg.Streams[name]
 		src, err := n.newSource(name, s)
 		if err != nil {
@@ -247,7 +247,7 @@ func (m *modelState) feedFrom(streams map[string]*source) error {
 	for _, name := range m.Streams {
 		src := streams[name]
 		if src == nil {
-			errs = append(errs, fmt.Errorf("streams: there is no stream %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(streams)), ", ")))
+			errs = append(errs, fmt.Errorf("streams: there is no stream %q; there are %s", name, strings.Join(field.Names(streams), ", ")))
 			continue
 		}
 		if slices.Contains(m.streams, src) {

@@ -2,9 +2,10 @@ package stream
 
 import (
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
+
+	"edge/stream/field"
 )
 
 // ErrReplaced is the cause of the end of Run's ctx if another node with the same name,
@@ -42,7 +43,7 @@ func (n *Node) identities() map[string]string {
 			name := old.name
 			if _, stays := n.cfg.Streams[name]; !stays {
 				name = ""
-				for _, now := range slices.Sorted(maps.Keys(n.cfg.Streams)) {
+				for _, now := range field.Names(n.cfg.Streams) {
 					_, had := n.previous.cfg.Streams[now]
 					shared := slices.ContainsFunc(n.cfg.Streams[now].Filters(), func(f string) bool { return slices.Contains(was.Filters(), f) })
 					if !had && of[now] == "" && shared {
@@ -56,7 +57,7 @@ func (n *Node) identities() map[string]string {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(n.cfg.Streams)) {
+	for _, name := range field.Names(n.cfg.Streams) {
 		if of[name] == "" {
 			of[name] = name
 			for taken[of[name]] { // of a stream that had this name before

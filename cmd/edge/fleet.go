@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"edge/internal/fleet"
 	"edge/internal/terminal"
 	core "edge/online/fleet"
+	"edge/stream/field"
 	wire "edge/stream/fleet"
 	"edge/stream/topic"
 )
@@ -276,7 +276,7 @@ func (f *fleetFlags) load(args []string) (*config.Config, string, error) {
 		return nil, "", err
 	}
 	var in []string
-	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
+	for _, name := range field.Names(cfg.Models) {
 		if m := cfg.Models[name]; m.Fleet.Enabled() {
 			in = append(in, name)
 		}

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -125,7 +124,7 @@ func entries(v reflect.Value) (keys, values []reflect.Value) {
 	for _, key := range v.MapKeys() {
 		byText[key.String()] = key
 	}
-	for _, text := range slices.Sorted(maps.Keys(byText)) {
+	for _, text := range field.Names(byText) {
 		value := reflect.New(v.Type().Elem()).Elem()
 		value.Set(v.MapIndex(byText[text]))
 		keys, values = append(keys, byText[text]), append(values, value)

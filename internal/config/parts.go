@@ -11,6 +11,7 @@ import (
 
 	"edge/online"
 	"edge/stream"
+	"edge/stream/field"
 )
 
 // Stream returns the configuration of a stream.Node.
@@ -31,13 +32,13 @@ func (c *Config) Stream() stream.Config {
 func (c *Config) Learner(name string) (online.Config, error) {
 	if name == "" {
 		if len(c.Models) != 1 {
-			return online.Config{}, fmt.Errorf("models: the configuration has %d of them: name one of %s", len(c.Models), strings.Join(slices.Sorted(maps.Keys(c.Models)), ", "))
+			return online.Config{}, fmt.Errorf("models: the configuration has %d of them: name one of %s", len(c.Models), strings.Join(field.Names(c.Models), ", "))
 		}
-		name = slices.Sorted(maps.Keys(c.Models))[0]
+		name = field.Names(c.Models)[0]
 	}
 	m, ok := c.Models[name]
 	if !ok {
-		return online.Config{}, fmt.Errorf("models: no model is called %q; the configuration has %s", name, strings.Join(slices.Sorted(maps.Keys(c.Models)), ", "))
+		return online.Config{}, fmt.Errorf("models: no model is called %q; the configuration has %s", name, strings.Join(field.Names(c.Models), ", "))
 	}
 	key := "models." + name + ".streams"
 	if len(m.Streams) == 0 {
@@ -51,7 +52,7 @@ func (c *Config) Learner(name string) (online.Config, error) {
 	for _, s := range m.Streams {
 		from, ok := c.Streams[s]
 		if !ok {
-			return online.Config{}, fmt.Errorf("%s: no stream is called %q; the configuration has %s", key, s, cmp.Or(strings.Join(slices.Sorted(maps.Keys(c.Streams)), ", "), "none"))
+			return online.Config{}, fmt.Errorf("%s: no stream is called %q; the configuration has %s", key, s, cmp.Or(strings.Join(field.Names(c.Streams), ", "), "none"))
 		}
 		if meaning := from.Meaning(); meaning != "" && !slices.Contains(meanings, meaning) {
 			meanings = append(meanings, meaning)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"edge/internal/dataset"
+	"edge/stream/field"
 )
 
 // Raw returns how a data file is read whose columns are signals of a stream: of the
@@ -21,13 +22,13 @@ func (c *Config) Raw(model, name string) (*dataset.Raw, error) {
 
 // RawStream is Raw for all streams of the configuration.
 func (c *Config) RawStream(name string) (*dataset.Raw, error) {
-	return c.raw(slices.Sorted(maps.Keys(c.Streams)), name)
+	return c.raw(field.Names(c.Streams), name)
 }
 
 func (c *Config) raw(names []string, name string) (*dataset.Raw, error) {
 	if name != "" {
 		if _, ok := c.Streams[name]; !ok {
-			return nil, fmt.Errorf("--stream %s: no stream is called so; the configuration has %s", name, strings.Join(slices.Sorted(maps.Keys(c.Streams)), ", "))
+			return nil, fmt.Errorf("--stream %s: no stream is called so; the configuration has %s", name, strings.Join(field.Names(c.Streams), ", "))
 		}
 		names = []string{name}
 	}
@@ -50,7 +51,7 @@ func (c *Config) raw(names []string, name string) (*dataset.Raw, error) {
 
 // SignalStreams returns the names of the streams with signals, sorted.
 func (c *Config) SignalStreams() (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
+	for _, name := range field.Names(c.Streams) {
 		if c.Streams[name].StageConfig().Set() {
 			names = append(names, name)
 		}

@@ -5,10 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
+
+	"edge/stream/field"
 )
 
 // Settings are the keys of a configuration with their values, flat. They hold no
@@ -53,7 +54,7 @@ func (p PackedSettings) Unpack() Settings {
 // Digest returns an identifier of the settings.
 func (s Settings) Digest() string {
 	h := sha256.New()
-	for _, key := range slices.Sorted(maps.Keys(s)) {
+	for _, key := range field.Names(s) {
 		fmt.Fprintf(h, "%q %q\n", key, s[key])
 	}
 	return hex.EncodeToString(h.Sum(nil)[:6])

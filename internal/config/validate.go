@@ -3,13 +3,13 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"edge/online"
 	"edge/stream"
 	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // Validate returns every error of the configuration, joined, each with its key.
@@ -26,7 +26,7 @@ func (c *Config) Validate() error {
 	if len(c.Models) == 0 {
 		fail("models", "want at least one, with its streams")
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+	for _, name := range field.Names(c.Models) {
 		errs = append(errs, c.checkModel(name))
 	}
 	for i, l := range c.Labels {
@@ -115,7 +115,7 @@ func (c *Config) checkModel(name string) error {
 // sections are each valid.
 func (c *Config) checkNode() error {
 	var feeds []stream.ModelConfig
-	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+	for _, name := range field.Names(c.Models) {
 		learner, err := c.Learner(name)
 		if err != nil {
 			return err

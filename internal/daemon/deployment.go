@@ -1,14 +1,12 @@
 package daemon
 
 import (
-	"maps"
-	"slices"
-
 	"edge/internal/config"
 	"edge/internal/exit"
 	"edge/internal/statefile"
 	"edge/internal/web"
 	"edge/stream"
+	"edge/stream/field"
 )
 
 // deployment is a daemon under one configuration. It is never changed, only
@@ -40,7 +38,7 @@ func (d *Daemon) deploy(cfg *config.Config) (err error) {
 	p := newDeployment(cfg)
 	p.Config = statefile.Effective(d.store, cfg)
 	p.credentials, _ = cfg.MQTT.Credentials() // connecting reports an error in them
-	for _, name := range slices.Sorted(maps.Keys(p.Config.Models)) {
+	for _, name := range field.Names(p.Config.Models) {
 		m, err := d.recoverModel(p.Config, name)
 		if err != nil {
 			return err

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"reflect"
-	"slices"
 
 	"edge/internal/config"
 	"edge/internal/statefile"
 	"edge/internal/terminal"
 	"edge/internal/web"
 	"edge/stream"
+	"edge/stream/field"
 )
 
 // reloaded is the outcome of a request to reload.
@@ -157,7 +156,7 @@ func (r *run) prepareModels(old, next *deployment) (err error) {
 	rebuild := next.credentials != old.credentials || !reflect.DeepEqual(old.Config.Stream(), next.Config.Stream()) ||
 		(old.Config.HTTP.Listen == "") != (next.Config.HTTP.Listen == "") || // the page has courses of signals
 		old.Config.Store.MaxSize != next.Config.Store.MaxSize // a full store has lowered the bounds of pending samples
-	for _, name := range slices.Sorted(maps.Keys(next.Config.Models)) {
+	for _, name := range field.Names(next.Config.Models) {
 		m, same, err := r.carryOver(old, next.Config, name)
 		if err != nil {
 			return err

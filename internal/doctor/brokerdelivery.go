@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"edge/internal/broker"
 	"edge/internal/process"
+	"edge/stream/field"
 )
 
 // retained tests whether the broker keeps a retained message, and removes the
@@ -106,7 +106,7 @@ func (p *brokerProbe) finds(ctx context.Context, topic, filter string) (bool, er
 // wildcard, "" without such streams.
 func (p *brokerProbe) wantsRetained() string {
 	var names []string
-	for _, name := range slices.Sorted(maps.Keys(p.cfg.Streams)) {
+	for _, name := range field.Names(p.cfg.Streams) {
 		s := p.cfg.Streams[name]
 		if s.AcceptsRetained() && slices.ContainsFunc(s.Topics, func(f string) bool { return strings.ContainsAny(f, "+#") }) {
 			names = append(names, name)

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"edge/internal/broker"
 	"edge/internal/terminal"
+	"edge/stream/field"
 	"edge/stream/fleet"
 )
 
@@ -19,7 +18,7 @@ const leastContribution = 4 << 10
 // the size of a contribution, and sends it to subscriptions with a wildcard. Brokers
 // acknowledge messages that they drop.
 func (p *brokerProbe) fleets(ctx context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(p.cfg.Models)) {
+	for _, name := range field.Names(p.cfg.Models) {
 		c := p.cfg.Models[name].Fleet
 		if !c.Enabled() || c.Follows() {
 			continue

@@ -8,13 +8,13 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"edge/internal/broker"
 	"edge/internal/config"
+	"edge/stream/field"
 	"edge/stream/fleet"
 	"edge/stream/mqtt"
 )
@@ -213,13 +213,13 @@ const sharePrefix = "$share/"
 // filters returns the filters to which a daemon subscribes for samples, labels
 // and the contributions of fleets.
 func (p *brokerProbe) filters() (filters []string) {
-	for _, name := range slices.Sorted(maps.Keys(p.cfg.Streams)) {
+	for _, name := range field.Names(p.cfg.Streams) {
 		filters = append(filters, p.cfg.Streams[name].Topics...)
 	}
 	for _, l := range p.cfg.Labels {
 		filters = append(filters, l.Topics...)
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.cfg.Models)) {
+	for _, name := range field.Names(p.cfg.Models) {
 		filters = append(filters, p.owner+"/"+name+"/label/#")
 		if c := p.cfg.Models[name].Fleet; c.Enabled() {
 			filters = append(filters, fleet.NewTopics(p.cfg.MQTT.BaseTopic, c.Concept).Filter())

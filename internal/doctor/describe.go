@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"edge/internal/config"
 	"edge/internal/terminal"
 	"edge/online"
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/fleet"
 )
 
@@ -23,7 +22,7 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 	own := c.MQTT.BaseTopic + "/" + c.Node
 	fmt.Fprintf(w, "%s is valid.\n", path)
 	fmt.Fprintf(w, "node     %s: state, info and events on %s/…\n", c.Node, own)
-	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
+	for _, name := range field.Names(c.Streams) {
 		s := c.Streams[name]
 		if s.StageConfig().Set() {
 			describeSignals(w, name, s, verbose)
@@ -34,7 +33,7 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 	for _, l := range c.Labels {
 		fmt.Fprintf(w, "labels   for %s from %s\n", cmp.Or(l.Model, "every model"), strings.Join(l.Topics, ", "))
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+	for _, name := range field.Names(c.Models) {
 		m := c.Models[name]
 		cfg, err := c.Learner(name)
 		if err != nil {

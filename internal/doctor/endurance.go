@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"edge/internal/terminal"
 	"edge/online"
 	"edge/persist"
+	"edge/stream/field"
 )
 
 // Assumptions on the flash memory under a state, for its expected life.
@@ -61,7 +61,7 @@ func MeasureEndurance(ctx context.Context, cfg *config.Config, folder string, ra
 		return e, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	s := &scratch{cfg: cfg, store: store, models: slices.Sorted(maps.Keys(cfg.Models)), learners: map[string]online.Config{}, seqs: map[string]uint64{}}
+	s := &scratch{cfg: cfg, store: store, models: field.Names(cfg.Models), learners: map[string]online.Config{}, seqs: map[string]uint64{}}
 	if err := s.load(); err != nil {
 		return e, err
 	}
@@ -210,7 +210,7 @@ func (s *scratch) measureCheckpoints(e *endurance) error {
 
 // usedStreams returns the names of the streams that feed a model.
 func usedStreams(c *config.Config) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Streams)), func(name string) bool {
+	return slices.DeleteFunc(field.Names(c.Streams), func(name string) bool {
 		for _, m := range c.Models {
 			if slices.Contains(m.Streams, name) {
 				return false

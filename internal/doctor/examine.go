@@ -2,11 +2,10 @@ package doctor
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"edge/internal/config"
+	"edge/stream/field"
 	"edge/stream/mqtt"
 )
 
@@ -45,12 +44,12 @@ func Examine(ctx context.Context, cfg *config.Config, path string, rate float64,
 	progress("machine …")
 	examineMachine(d, cfg, h)
 	progress("speed …")
-	for _, name := range slices.Sorted(maps.Keys(cfg.Streams)) {
+	for _, name := range field.Names(cfg.Streams) {
 		if s := cfg.Streams[name].StageConfig(); s.Set() {
 			examineStage(ctx, d, cfg, name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
+	for _, name := range field.Names(cfg.Models) {
 		examineSpeed(ctx, d, cfg, name)
 	}
 	progress("writing …")

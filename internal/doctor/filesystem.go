@@ -2,14 +2,13 @@ package doctor
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"edge/internal/config"
 	"edge/internal/terminal"
+	"edge/stream/field"
 )
 
 // stateFolder returns the folder of the state file, without symbolic links.
@@ -144,7 +143,7 @@ func examineSpace(d *Diagnosis, cfg *config.Config, folder string, h Host) {
 	}
 	largest := uint64(cfg.Store.MaxSize)
 	var soon uint64 // two generations of each model, and one more when the file is compacted
-	for _, model := range slices.Sorted(maps.Keys(cfg.Models)) {
+	for _, model := range field.Names(cfg.Models) {
 		if learner, err := cfg.Learner(model); err == nil {
 			soon += 3 * learner.EncodedSize(max(len(learner.Classes.Names), 3))
 		}

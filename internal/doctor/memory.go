@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"edge/online"
 	"edge/persist"
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/fleet"
 )
 
@@ -50,7 +50,7 @@ const expectedMembers = 16
 func footprintOf(cfg *config.Config) *footprint {
 	f := &footprint{queues: uint64(cfg.MQTT.Ring.MaxBytes) + uint64(cfg.Outbox.MaxBytes)}
 	learnt, err := modelsLearnt(cfg)
-	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
+	for _, name := range field.Names(cfg.Models) {
 		m, err := cfg.Learner(name)
 		if err != nil {
 			continue // a valid configuration has none

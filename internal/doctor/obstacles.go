@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"edge/internal/config"
 	"edge/internal/exit"
@@ -15,6 +13,7 @@ import (
 	"edge/internal/statefile"
 	"edge/online"
 	"edge/persist"
+	"edge/stream/field"
 	"edge/stream/mqtt"
 )
 
@@ -117,7 +116,7 @@ func fits(c *config.Config, path string) (unused []string, err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 	c = statefile.Effective(store, c)
 	unused = statefile.Unused(store, c)
-	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+	for _, name := range field.Names(c.Models) {
 		learner, err := c.Learner(name)
 		if err != nil {
 			return unused, err

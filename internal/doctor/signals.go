@@ -3,13 +3,12 @@ package doctor
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	"edge/internal/config"
 	"edge/internal/terminal"
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/signal"
 )
 
@@ -75,7 +74,7 @@ func rowsOrTime(s signal.Span) string {
 
 // SignalDoubts returns the settings of streams with signals that are likely not meant.
 func SignalDoubts(c *config.Config) (doubts []string) {
-	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
+	for _, name := range field.Names(c.Streams) {
 		s := c.Streams[name]
 		stage := s.StageConfig()
 		if !stage.Set() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 
 	"edge/internal/config"
@@ -19,6 +18,7 @@ import (
 	"edge/online/conformal"
 	"edge/online/train"
 	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // Evaluation holds the options of edge eval.
@@ -342,7 +342,7 @@ func (e *Evaluation) learnerConfig(d *dataset.File, columns dataset.Summary) onl
 		cfg.Features = d.Features
 		cfg.Classes.Names = columns.Classes
 		cfg.Classes.Max = max(cfg.Classes.Max, len(columns.Classes))
-	} else if c := e.config; len(e.Queries.Strategies) > 0 && c.Models[cmp.Or(e.Model, slices.Sorted(maps.Keys(c.Models))[0])].Learner.Inducing == 0 {
+	} else if c := e.config; len(e.Queries.Strategies) > 0 && c.Models[cmp.Or(e.Model, field.Names(c.Models)[0])].Learner.Inducing == 0 {
 		cfg.Inducing = 0 // the default depends on --query, not on the model
 	}
 	e.apply(&cfg, e.Splits.Offline)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"edge/internal/terminal"
 	"edge/online"
 	"edge/online/active"
+	"edge/stream/field"
 	"edge/stream/signal"
 )
 
@@ -99,7 +99,7 @@ func (w *Windows) Scores(ctx context.Context, path string, lengths []string, mos
 // without any.
 func (w *Windows) learner() (online.Config, error) {
 	if w.config != nil {
-		for _, name := range slices.Sorted(maps.Keys(w.config.Models)) {
+		for _, name := range field.Names(w.config.Models) {
 			m := w.config.Models[name]
 			if !slices.Contains(m.Streams, w.Data.Raw.Name) {
 				continue

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 
@@ -12,13 +11,14 @@ import (
 	"edge/internal/dataset"
 	"edge/model"
 	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // onMissing returns the key on_missing of a model's first stream. The name ""
 // stands for the only model.
 func onMissing(c *config.Config, name string) string {
 	if name == "" {
-		name = slices.Sorted(maps.Keys(c.Models))[0]
+		name = field.Names(c.Models)[0]
 	}
 	return c.Streams[c.Models[name].Streams[0]].OnMissing
 }

@@ -1,13 +1,12 @@
 package eval
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"edge/internal/config"
 	"edge/internal/report"
 	"edge/online"
+	"edge/stream/field"
 )
 
 // settings lists the keys of a model's configuration for a report.
@@ -16,7 +15,7 @@ func settings(cfg online.Config) (all []report.Setting) {
 	m.Learner = cfg
 	c.Models = map[string]config.Model{"m": m}
 	flat := c.Settings()
-	for _, key := range slices.Sorted(maps.Keys(flat)) {
+	for _, key := range field.Names(flat) {
 		if name, ok := strings.CutPrefix(key, "models.m."); ok {
 			all = append(all, report.Setting{Key: name, Value: flat[key]})
 		}

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"edge/internal/config"
@@ -26,6 +24,7 @@ import (
 	"edge/online/train"
 	"edge/persist"
 	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // Training holds the options of edge train.
@@ -84,7 +83,7 @@ func (t *Training) learnerConfig() (cfg online.Config, file *config.Config, err 
 			return cfg, nil, exit.With(exit.Config, err)
 		}
 		if t.Model == "" {
-			t.Model = slices.Sorted(maps.Keys(file.Models))[0]
+			t.Model = field.Names(file.Models)[0]
 		}
 	}
 	shape := cfg.Shape()

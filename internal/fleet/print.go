@@ -3,13 +3,12 @@ package fleet
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"edge/internal/terminal"
+	"edge/stream/field"
 	wire "edge/stream/fleet"
 )
 
@@ -64,7 +63,7 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 		return nil
 	}
 	var counts []string
-	for _, reason := range slices.Sorted(maps.Keys(v.Refused)) {
+	for _, reason := range field.Names(v.Refused) {
 		counts = append(counts, fmt.Sprintf("%s %d", reason, v.Refused[reason]))
 	}
 	_, err := fmt.Fprintf(w, "  refused since the start: %s\n", strings.Join(counts, ", "))

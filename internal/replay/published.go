@@ -2,7 +2,6 @@ package replay
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"edge/internal/terminal"
 	"edge/online/score"
 	"edge/stream"
+	"edge/stream/field"
 )
 
 // publishedScores judges the predictions that daemons publish for the rows of a file,
@@ -109,7 +109,7 @@ func (s *publishedScores) predicted(node, model string, row int, p *stream.Predi
 	if sent.label == "" {
 		return
 	}
-	classes := slices.Sorted(maps.Keys(p.Probs))
+	classes := field.Names(p.Probs)
 	probs := make([]float64, len(classes))
 	for i, name := range classes {
 		probs[i] = p.Probs[name]

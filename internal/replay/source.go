@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
 )
@@ -29,7 +29,7 @@ func topicOf(name string, cfg *config.Config) (string, error) {
 		return topic, nil
 	}
 	var named []string
-	for _, key := range slices.Sorted(maps.Keys(cfg.Streams)) {
+	for _, key := range field.Names(cfg.Streams) {
 		s := cfg.Streams[key]
 		if s.Takes(topic) {
 			return topic, nil
@@ -60,7 +60,7 @@ func takesLabels(cfg *config.Config, topics ...string) (*codec.Encoder, error) {
 			return codec.NewLabelEncoder(l), nil
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Streams)) {
+	for _, name := range field.Names(cfg.Streams) {
 		s := cfg.Streams[name]
 		if s.StageConfig().Set() || !takes(s.Filters()) {
 			continue
@@ -81,7 +81,7 @@ func formatOn(src *Source, c *config.Config, topic string) (format dataset.Forma
 	if c == nil {
 		return format, "", nil
 	}
-	for _, key := range slices.Sorted(maps.Keys(c.Streams)) {
+	for _, key := range field.Names(c.Streams) {
 		s := c.Streams[key]
 		if !s.Takes(topic) {
 			continue

@@ -1,10 +1,10 @@
 package web
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 
+	"edge/stream/field"
 	"edge/stream/fleet"
 )
 
@@ -60,7 +60,7 @@ func fleetMetrics() []metric {
 			})},
 		{"edge_fleet_refused_total", "Contributions that were refused on arrival or left out of a merge.", kindCounter, labelled("model", "reason"),
 			inFleet(func(v *fleet.View, model string, to values) {
-				for _, reason := range slices.Sorted(maps.Keys(v.Refused)) {
+				for _, reason := range field.Names(v.Refused) {
 					to.add(float64(v.Refused[reason]), model, string(reason))
 				}
 			})},
@@ -97,7 +97,7 @@ func fleetMetrics() []metric {
 		})},
 		{"edge_fleet_scale_trust", "Mean trust of up to four members if fleet.scale is shared, and if it is own, at the latest merge.", kindGauge, labelled("model", "scale"),
 			inFleet(func(v *fleet.View, model string, to values) {
-				for _, scale := range slices.Sorted(maps.Keys(v.Scales)) {
+				for _, scale := range field.Names(v.Scales) {
 					to.add(v.Scales[scale], model, scale)
 				}
 			})},

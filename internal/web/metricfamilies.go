@@ -1,17 +1,16 @@
 package web
 
 import (
-	"maps"
 	"math"
 	"os"
 	"runtime/metrics"
-	"slices"
 
 	"edge/internal/process"
 	"edge/online/score"
 	"edge/persist"
 	"edge/stream"
 	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // The tables of the metric families. A row is name, help, kind, labels and the
@@ -27,13 +26,13 @@ func nodeMetrics() []metric {
 		{"edge_subscribed", "Whether the broker has granted every subscription of this connection.", kindGauge, nil, single(func(s *scrape) float64 { return oneIf(s.node.Subscribed) })},
 		{"edge_degraded", "Whether the journal fails, so that nothing is learnt or acknowledged.", kindGauge, nil, single(func(s *scrape) float64 { return oneIf(s.node.Degraded) })},
 		{"edge_messages_received_total", "Messages, by stream; labels on topics of their own count as stream labels.", kindCounter, labelled("stream"), func(s *scrape, to values) {
-			for _, name := range slices.Sorted(maps.Keys(s.node.Streams)) {
+			for _, name := range field.Names(s.node.Streams) {
 				to.add(float64(s.node.Streams[name].Received), name)
 			}
 		}},
 		{"edge_messages_rejected_total", "Messages and labels that taught nothing; those that no stream asks for count as stream none.", kindCounter, labelled("stream", "reason"), readRejected},
 		{"edge_last_message_timestamp_seconds", "When the last message came.", kindGauge, labelled("stream"), func(s *scrape, to values) {
-			for _, name := range slices.Sorted(maps.Keys(s.node.Streams)) {
+			for _, name := range field.Names(s.node.Streams) {
 				if of := s.node.Streams[name]; !of.Ended {
 					to.add(stamp(s.now.Add(-of.SinceMessage)), name)
 				}
@@ -74,7 +73,7 @@ func nodeMetrics() []metric {
 // eachSignals reads the counters of each stream with signals.
 func eachSignals(read func(n *stream.SignalStats, name string, to values)) func(*scrape, values) {
 	return func(s *scrape, to values) {
-		for _, name := range slices.Sorted(maps.Keys(s.node.Streams)) {
+		for _, name := range field.Names(s.node.Streams) {
 			if n := s.node.Streams[name].Signals; n != nil {
 				read(n, name, to)
 			}
@@ -96,9 +95,9 @@ func readSignalEvents(n *stream.SignalStats, name string, to values) {
 // readRejected reads the rejected messages of each stream, and those outside of
 // all streams.
 func readRejected(s *scrape, to values) {
-	for _, name := range slices.Sorted(maps.Keys(s.node.Streams)) {
+	for _, name := range field.Names(s.node.Streams) {
 		rejected := s.node.Streams[name].Rejected
-		for _, reason := range slices.Sorted(maps.Keys(rejected)) {
+		for _, reason := range field.Names(rejected) {
 			to.add(float64(rejected[reason]), name, string(reason))
 		}
 	}
@@ -230,7 +229,7 @@ func monitorMetrics() []metric {
 	return []metric{
 		{"edge_predictions_total", "Predictions, by the most probable class; empty while none is known.", kindCounter, labelled("model", "class"), func(s *scrape, to values) {
 			for _, m := range s.observed.models {
-				for _, class := range slices.Sorted(maps.Keys(m.predicted)) {
+				for _, class := range field.Names(m.predicted) {
 					to.add(float64(m.predicted[class]), m.model, metricLabel(class))
 				}
 			}
@@ -252,7 +251,7 @@ func monitorMetrics() []metric {
 		})},
 		{"edge_http_refused_total", "Connections that were closed for new ones, and requests that were refused.", kindCounter, labelled("reason"), func(s *scrape, to values) {
 			_, refused := s.monitor.http.snapshot()
-			for _, reason := range slices.Sorted(maps.Keys(refused)) {
+			for _, reason := range field.Names(refused) {
 				to.add(float64(refused[reason]), reason)
 			}
 		}},

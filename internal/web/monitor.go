@@ -16,6 +16,7 @@ import (
 	"edge/online/score"
 	"edge/persist"
 	"edge/stream"
+	"edge/stream/field"
 )
 
 const (
@@ -228,7 +229,7 @@ func (m *Monitor) observations() observations {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o := observations{commitTime: m.commitTime.clone()}
-	for _, name := range slices.Sorted(maps.Keys(m.recent)) {
+	for _, name := range field.Names(m.recent) {
 		r := m.recent[name]
 		o.models = append(o.models, modelObservations{name, maps.Clone(r.predicted), r.predictTime.clone(), r.learnTime.clone()})
 	}

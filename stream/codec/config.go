@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -147,7 +146,7 @@ func (s Stream) FeatureNames() []string {
 		}
 		return names
 	default:
-		return slices.Sorted(maps.Keys(s.Fields))
+		return field.Names(s.Fields)
 	}
 }
 
@@ -207,7 +206,7 @@ func (s Stream) checkPayload() error {
 		}
 		seen[name] = true
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
+	for _, name := range field.Names(s.Fields) {
 		errs = append(errs, field.Check(seen[name], "fields", name, "the name of a "+strings.TrimSuffix(key, "s")), s.checkField("fields."+name, s.Fields[name]))
 	}
 	return errors.Join(append(errs, s.checkColumns(names), s.checkTopicsOfValues(names))...)

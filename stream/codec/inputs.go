@@ -3,7 +3,6 @@ package codec
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -236,8 +235,6 @@ func (w *Switch) UnmarshalText(text []byte) error {
 	}
 	return nil
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // didYouMean returns a hint at the candidate that is closest to a word, "" if none is.
 func didYouMean(word string, candidates []string) string {

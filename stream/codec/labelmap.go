@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -42,7 +41,7 @@ func newLabelMap(of map[string]string) labelMap {
 // checkLabelMap returns an error for each invalid key and name. none allows words that are no label.
 func checkLabelMap(key string, of map[string]string, none bool) error {
 	var errs []error
-	for _, value := range slices.Sorted(maps.Keys(of)) {
+	for _, value := range field.Names(of) {
 		name := of[value]
 		errs = append(errs, field.Check(value != "" && len(value) <= online.MaxLabel, key, fmt.Sprintf("%.40q", value), fmt.Sprintf("values of 1 to %d bytes", online.MaxLabel)))
 		if why := CheckLabel(name); why != nil && (name != "" || !none) {
@@ -75,7 +74,7 @@ func (m labelMap) class(text string) (string, bool) {
 // knownLabels lists the keys of the map, for an error.
 func (m labelMap) knownLabels() string {
 	const most = 20
-	known := slices.Sorted(maps.Keys(m))
+	known := field.Names(m)
 	if len(known) > most {
 		return strings.Join(known[:most], ", ") + fmt.Sprintf(" and %d more", len(known)-most)
 	}

@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+
+	"edge/stream/field"
 )
 
 // Meaning identifies how the stream makes its features of signals, in 16 hexadecimal
@@ -30,7 +32,7 @@ func (s Stream) Meaning() string {
 		}
 	}
 	for _, from := range sources {
-		for _, name := range sortedKeys(from.Raw.Values) {
+		for _, name := range field.Names(from.Raw.Values) {
 			part("values."+name, from.Raw.Values[name].meaning())
 		}
 	}
@@ -45,7 +47,7 @@ func (s Stream) Meaning() string {
 	}
 	if w := stage.Window; w.Length.Set() {
 		part("window", fmt.Sprint(w.Length, " ", w.Resample, " ", w.Floor, " ", strings.Join(w.Of, ","), " ", strings.Join(w.Features.All, ",")))
-		for _, name := range sortedKeys(w.Features.Of) {
+		for _, name := range field.Names(w.Features.Of) {
 			part("features."+name, strings.Join(w.Features.Of[name], ","))
 		}
 	}
@@ -55,7 +57,7 @@ func (s Stream) Meaning() string {
 // meaning describes the numbers that the rule makes of values.
 func (v Value) meaning() string {
 	var words []string
-	for _, word := range sortedKeys(v.Map) {
+	for _, word := range field.Names(v.Map) {
 		words = append(words, fmt.Sprintf("%q=%v", word, v.Map[word]))
 	}
 	return fmt.Sprintf("%s %s %q %q %v %v", strings.Join(words, ","), v.Other, slices.Clone(v.OneHot), v.Unit, v.Scale, v.Offset)

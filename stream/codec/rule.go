@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
+
+	"edge/stream/field"
 )
 
 // rule turns the values of one signal into numbers of a row.
@@ -192,7 +194,7 @@ func (r *rule) unknown(x []float64, text string) *Refusal {
 	want, words := "one of ", r.hot
 	switch {
 	case r.words != nil:
-		words = sortedKeys(r.words)
+		words = field.Names(r.words)
 	case r.unit != "":
 		return Refuse(NotANumber, "signal %.40q is %.40q: want a number, or one with the unit %s; values.%.40s can have another unit, or other: missing", r.name, text, r.unit, r.name)
 	case len(r.hot) == 0 && isHex(text):

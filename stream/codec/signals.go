@@ -294,7 +294,7 @@ const HoldAny = "any"
 // checkValues checks the rules for values.
 func (s Stream) checkValues() error {
 	var errs []error
-	for _, name := range sortedKeys(s.Raw.Values) {
+	for _, name := range field.Names(s.Raw.Values) {
 		key := "values." + name
 		if !slices.Contains(s.Stage.Signals, name) {
 			errs = append(errs, field.Check(false, "values", name, "the name of a signal"+didYouMean(name, s.Stage.Signals)))
@@ -367,7 +367,7 @@ func (v Value) Validate() error {
 	for _, word := range v.OneHot {
 		errs = append(errs, field.Check(word != "" && len(word) <= maxWord, "one_hot", fmt.Sprintf("%.40q", word), fmt.Sprintf("words of 1 to %d bytes", maxWord)))
 	}
-	for _, word := range sortedKeys(v.Map) {
+	for _, word := range field.Names(v.Map) {
 		number, _, ok := plainNumber(word)
 		to, twice := v.Map[number]
 		errs = append(errs,

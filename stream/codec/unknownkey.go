@@ -1,8 +1,6 @@
 package codec
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"edge/stream/field"
@@ -11,7 +9,7 @@ import (
 // unknownKey refuses a key that is not read, with the known one that is probably meant.
 func (s *schema) unknownKey(key string) *Refusal {
 	const shortest, longest = 4, 40 // of a key with a typing error
-	known := slices.Sorted(maps.Keys(s.reserved))
+	known := field.Names(s.reserved)
 	like := ""
 	if len(key) >= shortest && len(key) <= longest {
 		like = field.Nearest(key, known)

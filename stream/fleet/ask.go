@@ -2,11 +2,11 @@ package fleet
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	core "edge/online/fleet"
+	"edge/stream/field"
 )
 
 const (
@@ -59,7 +59,7 @@ func (b *backoff) due(now, since time.Time, wait time.Duration) bool {
 // ask returns the filters of the messages to be asked for, and of those that were.
 func (m *Member) ask(now time.Time) (ask, enough []string) {
 	a := &m.asking
-	for _, name := range slices.Sorted(maps.Keys(a.open)) {
+	for _, name := range field.Names(a.open) {
 		if now.Sub(a.open[name]) >= keptWithin {
 			delete(a.open, name)
 			a.room = a.room && name != all

@@ -7,6 +7,7 @@ import (
 
 	core "edge/online/fleet"
 	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // State is a node's state in a fleet.
@@ -175,7 +176,7 @@ func spellings(own []string, members []MemberView) (all [][]string) {
 		word := codec.Spelling(name)
 		of[word] = append(of[word], name)
 	}
-	for _, word := range slices.Sorted(maps.Keys(of)) {
+	for _, word := range field.Names(of) {
 		if len(of[word]) > 1 {
 			all = append(all, of[word])
 		}

@@ -1,10 +1,10 @@
 package signal
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"time"
+
+	"edge/stream/field"
 )
 
 // unsettled begins the label of a row during which a state was changing. No label begins
@@ -139,7 +139,7 @@ func (s *states) set(device, label string, now int64, kept bool) {
 }
 
 // names returns the devices with a word, sorted.
-func (s *states) names() []string { return slices.Sorted(maps.Keys(s.of)) }
+func (s *states) names() []string { return field.Names(s.of) }
 
 // dropOldest drops the word that was not heard for longest, but not that of all devices.
 func (s *states) dropOldest() {

@@ -1,10 +1,10 @@
 package signal
 
 import (
-	"maps"
-	"slices"
 	"sort"
 	"sync"
+
+	"edge/stream/field"
 )
 
 // Progress is how far the next window of a device is.
@@ -27,7 +27,7 @@ func (w *Windows) List() []Progress {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := make([]Progress, 0, len(w.of))
-	for _, device := range slices.Sorted(maps.Keys(w.of)) {
+	for _, device := range field.Names(w.of) {
 		all = append(all, w.of[device])
 	}
 	return all

@@ -1,9 +1,7 @@
 package formula
 
 import (
-	"maps"
 	"math"
-	"slices"
 
 	"edge/stream/field"
 )
@@ -42,7 +40,7 @@ func functions() map[string]function {
 func (c *compiler) call(o *operand) expression {
 	f, ok := c.functions[o.Name]
 	if !ok {
-		names := slices.Sorted(maps.Keys(c.functions))
+		names := field.Names(c.functions)
 		if near := field.Nearest(o.Name, names); near != "" {
 			return c.fail(o.Pos, "unknown function %s; did you mean %s?", quoted(o.Name), near)
 		}
