@@ -76,7 +76,7 @@ func within(t *testing.T) context.Context {
 func TestContributionByFile(t *testing.T) {
 	from, to := keeper(brokertest.New(t, brokertest.Embedded)), keeper(brokertest.New(t, brokertest.Embedded))
 	ctx := within(t)
-	large, data := contribution(t, "pi3", 2, 100)
+	large, data := contribution(t, "pi3", 2, 250)
 	if err := from.Publish(ctx, large, data); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestContributionByFile(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Err != nil || !bytes.Equal(all[0].Data, data) || len(all[0].Topics) < 3 {
 		t.Fatalf("the other broker keeps %+v, %v", Describe(all), err)
 	}
-	older, oldData := contribution(t, "pi3", 1, 100)
+	older, oldData := contribution(t, "pi3", 1, 250)
 	if err := to.Publish(ctx, older, oldData); err == nil || !strings.Contains(err.Error(), "the newer one stays") {
 		t.Errorf("an older contribution: %v", err)
 	}
