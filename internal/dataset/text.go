@@ -121,7 +121,8 @@ func (b *blanks) Read(p []byte) (n int, err error) {
 			b.gap = b.begun
 			continue
 		case b.gap && c != '\n' && c != '\r':
-			c, b.gap, err = ' ', false, b.r.UnreadByte()
+			c, b.gap = ' ', false
+			_ = b.r.UnreadByte() // it follows a ReadByte
 		default:
 			b.quoted = b.quoted != (c == '"')
 			b.begun, b.gap = b.quoted || c != '\n', false
