@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -401,7 +402,6 @@ func TestAllLeftMeanwhile(t *testing.T) {
 	equal(t, "merges", len(a.merges), 1)
 }
 
-// A follower publishes nothing and merges at once.
 // A newcomer merges the same members again when its warm-up is over: its labels can
 // test them then. Alone it has no reason to.
 func TestEndOfTheWarmUp(t *testing.T) {
@@ -422,6 +422,30 @@ func TestEndOfTheWarmUp(t *testing.T) {
 	equal(t, "merges in an hour", len(newcomer.merges), 2)
 }
 
+// A fleet that starts: a sum of few members is replaced soon by one of twice as many, and one of
+// most of them after merge_every.
+func TestSumOfFew(t *testing.T) {
+	w := newWorld(t)
+	own := w.start("own", 0, plain)
+	own.labels = 200
+	w.pass(10 * time.Second)
+	for i, members := range []int{1, 1, 2, 3} {
+		for j := range members {
+			w.put(fmt.Sprintf("m%d%d", i, j), 100, 1)
+		}
+		w.pass(keptWithin + 2*time.Second)
+	}
+	var sizes []int
+	for _, names := range own.merges {
+		sizes = append(sizes, len(strings.Fields(names)))
+	}
+	equal(t, "members of the merges", sizes, []int{1, 2, 4})
+	w.pass(5 * time.Minute)
+	equal(t, "merges after merge_every", len(own.merges), 4)
+	equal(t, "members of the last one", len(strings.Fields(own.merges[3])), 7)
+}
+
+// A follower publishes nothing and merges at once.
 func TestFollower(t *testing.T) {
 	w := newWorld(t)
 	f := w.start("f", 0, func(c *Config) { c.Role = RoleFollower })

@@ -14,6 +14,7 @@ type merging struct {
 	running bool      // a merge is on its way
 	at      time.Time // of the latest one; zero: none by this process
 	taken   int       // members whose sites are in it
+	members int       // whose contributions it has looked at
 	joined  bool      // the model was in a fleet when the process began
 	warming bool      // the model was in its warm-up at the latest step
 	scales  scales
@@ -50,6 +51,9 @@ func (m *Member) mergeDue(now time.Time, ready bool) *core.Set {
 	basis := m.basisDue(now, ready)
 	if m.cfg.Follows() || basis && !m.basis.vain || m.basis.urgent { // the merges of a follower are not journalled
 		every = min(every, m.cfg.Interval)
+	}
+	if n := len(m.set.Members()); n > 0 && n >= 2*g.members { // a fleet that starts: the latest sum is of a few
+		every = min(every, keptWithin)
 	}
 	if !g.changed && !basis || !g.at.IsZero() && now.Sub(g.at) < every {
 		return nil
@@ -95,7 +99,7 @@ func (m *Member) findStale(now time.Time) {
 // Merged notes a merge that the model has carried out, or will.
 func (m *Member) Merged(now time.Time, sum *core.Merge) {
 	g := &m.merge
-	g.running, g.at, g.taken = false, now, sum.Taken()
+	g.running, g.at, g.taken, g.members = false, now, sum.Taken(), len(sum.Members)
 	m.counts.Merges++
 	m.compareScales(sum.Comparison)
 	m.mergedBasis(now, sum)
