@@ -107,7 +107,7 @@ func TestCommitBeforeAck(t *testing.T) {
 	})
 	in("what waits for a slow disk shares a commit", t, func(t *testing.T) {
 		r := one(t)
-		r.journal.slow = time.Second
+		r.journal.setSlow(time.Second)
 		var sent []string
 		for i := range 500 {
 			sent = append(sent, labelled(i))
@@ -306,7 +306,7 @@ func TestSlowCommit(t *testing.T) {
 	})
 	in("no failure once those that wait need no commit", t, func(t *testing.T) {
 		r := one(t)
-		r.journal.slow = 3 * time.Second
+		r.journal.setSlow(3 * time.Second)
 		r.send(p7, labelled(1))
 		time.Sleep(time.Second)
 		r.send(p7, "[1,2]", "[3,4]", "[5,6]")
@@ -317,7 +317,7 @@ func TestSlowCommit(t *testing.T) {
 	})
 	in("one failure while messages wait for the next commit", t, func(t *testing.T) {
 		r := one(t)
-		r.journal.slow = 3 * time.Second
+		r.journal.setSlow(3 * time.Second)
 		var sent []string
 		for i := range 8 {
 			sent = append(sent, labelled(i))
@@ -333,7 +333,7 @@ func TestSlowCommit(t *testing.T) {
 	})
 	in("one failure over many labels, each of which is slow", t, func(t *testing.T) {
 		r := one(t)
-		r.journal.slow = 3 * time.Second
+		r.journal.setSlow(3 * time.Second)
 		for i := range 20 {
 			r.send(p7, labelled(i))
 			time.Sleep(time.Minute)
@@ -344,7 +344,7 @@ func TestSlowCommit(t *testing.T) {
 		r.send(p7, labelled(20))
 		time.Sleep(time.Minute)
 		r.journal.set(nil, nil)
-		r.journal.slow = 0
+		r.journal.setSlow(0)
 		time.Sleep(time.Minute)
 		equal(t, "events with a full disk", r.events(), []string{"store_degraded: " + errDiskFull.Error(), "store_recovered: "})
 	})

@@ -164,7 +164,7 @@ var errDiskFull = errors.New("no space left on device")
 
 func (j *fakeJournal) Commit(c *online.Commit) error {
 	j.mu.Lock()
-	block := j.block
+	block, slow := j.block, j.slow
 	j.mu.Unlock()
 	if block != nil {
 		select {
@@ -173,7 +173,7 @@ func (j *fakeJournal) Commit(c *online.Commit) error {
 		}
 		<-block
 	}
-	time.Sleep(j.slow)
+	time.Sleep(slow)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.fail != nil {
@@ -199,6 +199,13 @@ func (j *fakeJournal) Commit(c *online.Commit) error {
 	}
 	j.commits = append(j.commits, c)
 	return nil
+}
+
+// setSlow sets the time of every commit.
+func (j *fakeJournal) setSlow(d time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.slow = d
 }
 
 func (j *fakeJournal) Seen(model string, key uint64) bool {
