@@ -155,14 +155,6 @@ func (c *Contribution) Put(h, k int, a, b []float64) error {
 	return nil
 }
 
-// siteUnit is the unit of the factors in a message of m inducing points: 1/32 at 50. A receiver
-// adds R·Rᵀ to a precision that is I at least, so that an error counts by its size beside 1,
-// however small the number is. The largest singular value of the errors grows with √m, and the
-// unit falls with it. The diagonal is √ridge at least, which is one unit or more.
-func siteUnit(m int) float64 {
-	return math.Exp2(-max(5, math.Round(math.Log2(float64(20*m))/2)))
-}
-
 // Factor stores the sites of horizon h and class k as the contribution holds them.
 //
 //	r  M×M, lower triangle: the factor R; the rest is not written

@@ -67,3 +67,11 @@ func (p Precision) storeFactor(data []byte, row []float64, unit float64) []byte 
 	}
 	return data
 }
+
+// siteUnit is the unit of the factors in a message of m inducing points: 1/32 at 50. A receiver
+// adds R·Rᵀ to a precision that is I at least, so that an error counts by its size beside 1,
+// however small the number is. The largest singular value of the errors grows with √m, and the
+// unit falls with it. The diagonal is √ridge at least, which is one unit or more.
+func siteUnit(m int) float64 {
+	return math.Exp2(-max(5, math.Round(math.Log2(float64(20*m))/2)))
+}
