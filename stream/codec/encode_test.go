@@ -33,14 +33,7 @@ func TestEncoderMatchesDecoder(t *testing.T) {
 			s.Topics, s.Stage.Signals, s.OnMissing = []string{"t"}, []string{"a", "b", "c"}, OnMissingMarginalise
 			s.Raw.Values = map[string]Value{"a": {Scale: 2}, "c": {OneHot: []string{"off", "heat"}, Scale: 1}}
 			tc.set(&s)
-			d, err := NewDecoder(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			e, err := NewEncoder(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d, e := bothWays(t, s)
 			payloads, err := e.Append(nil, tc.cells, at, tc.label)
 			if err != nil || len(payloads) != 1 {
 				t.Fatalf("%d payloads, %v", len(payloads), err)
@@ -73,14 +66,7 @@ func TestEncoderOfNoLabel(t *testing.T) {
 		if format == formatCSV {
 			s.Columns = []string{"a", "label"}
 		}
-		d, err := NewDecoder(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := NewEncoder(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d, e := bothWays(t, s)
 		for label, null := range map[string]bool{NoLabel: true, "": false} {
 			payloads, err := e.Append(nil, []string{"1"}, -1, label)
 			if err != nil {
@@ -115,14 +101,7 @@ func TestEncoderOfValues(t *testing.T) {
 	s := DefaultStream()
 	s.Topics, s.TopicTemplate, s.Format = []string{"t/+"}, "t/{signal}", FormatValue
 	s.Stage.Signals, s.Stage.Hold.On = []string{"a", "b"}, []string{HoldAny}
-	d, err := NewDecoder(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := NewEncoder(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d, e := bothWays(t, s)
 	payloads, err := e.Append(nil, []string{"ON", "12.5"}, 1, "x")
 	if err != nil || len(payloads) != 2 {
 		t.Fatalf("%d payloads, %v", len(payloads), err)
@@ -144,14 +123,7 @@ func TestEncoderOfRows(t *testing.T) {
 	for _, format := range []string{FormatJSON, FormatCBOR, formatFloat32, formatCSV} {
 		s := DefaultStream()
 		s.Topics, s.Format, s.Stage.Signals, s.Stage.Window.Length = []string{"t"}, format, []string{"a", "b"}, signal.Span{Message: true}
-		d, err := NewDecoder(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := NewEncoder(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d, e := bothWays(t, s)
 		payloads, err := e.Rows(nil, [][]string{{"1", "2.5"}, {"3", "4"}, {"5", "-6"}}, 2e9, "ok")
 		if err != nil || len(payloads) != 1 {
 			t.Fatalf("%s: %d payloads, %v", format, len(payloads), err)
@@ -169,4 +141,18 @@ func TestEncoderOfRows(t *testing.T) {
 			t.Errorf("time %q, label %q", got[2].RawTime, got[0].Label)
 		}
 	}
+}
+
+// bothWays returns the decoder and the encoder of a stream.
+func bothWays(t *testing.T, s Stream) (*Decoder, *Encoder) {
+	t.Helper()
+	d, err := NewDecoder(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewEncoder(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, e
 }
