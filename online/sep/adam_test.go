@@ -29,24 +29,26 @@ func TestAdamFollowsThePaper(t *testing.T) {
 
 // After the warm-up a step of n samples that follows those of the step before it as well
 // has the rate 0.8·2·η·√(n/32), and its first moment the decay 0.7: the first one moves each
-// parameter by that rate.
+// parameter by that rate. Single samples make a step of four.
 func TestLiveStepsHaveARateOfTheirOwn(t *testing.T) {
-	rng := rand.New(rand.NewPCG(6, 6))
-	cfg := testConfig(3)
-	cfg.Batch = 8
-	b := newTestBank(t, cfg, rng)
-	before := b.params.LogEll()[0]
-	feed(t, b, rng, 1)
-	if b.params.LogEll()[0] != before {
-		t.Error("the first step moved the kernel")
-	}
-	feed(t, b, rng, 1)
-	want := 0.8 * 2 * 0.02 * math.Sqrt(8./32)
-	if moved := math.Abs(b.params.LogEll()[0] - before); math.Abs(moved-want) > 1e-6 {
-		t.Errorf("a step moved a lengthscale's logarithm by %g, want %g", moved, want)
-	}
-	at := cfg.Inducing * cfg.Features // of that logarithm among the parameters
-	if m, g := b.opt.M[at], b.work.grad.theta[at]; math.Abs(m-0.3*g) > 1e-12*math.Abs(g) {
-		t.Errorf("first moment %g of the gradient %g", m, g)
+	for _, c := range []struct{ batch, minibatches, n int }{{8, 1, 8}, {1, 4, 4}} {
+		rng := rand.New(rand.NewPCG(6, 6))
+		cfg := testConfig(3)
+		cfg.Batch = c.batch
+		b := newTestBank(t, cfg, rng)
+		before := b.params.LogEll()[0]
+		feed(t, b, rng, c.minibatches)
+		if b.params.LogEll()[0] != before {
+			t.Errorf("minibatches of %d: the first step moved the kernel", c.batch)
+		}
+		feed(t, b, rng, c.minibatches)
+		want := 0.8 * 2 * 0.02 * math.Sqrt(float64(c.n)/32)
+		if moved := math.Abs(b.params.LogEll()[0] - before); math.Abs(moved-want) > 1e-6 {
+			t.Errorf("minibatches of %d: a step moved a lengthscale's logarithm by %g, want %g", c.batch, moved, want)
+		}
+		at := cfg.Inducing * cfg.Features // of that logarithm among the parameters
+		if m, g := b.opt.M[at], b.work.grad.theta[at]; math.Abs(m-0.3*g) > 1e-12*math.Abs(g) {
+			t.Errorf("minibatches of %d: first moment %g of the gradient %g", c.batch, m, g)
+		}
 	}
 }

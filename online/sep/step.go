@@ -90,7 +90,11 @@ func (b *Bank) step(n int) error {
 		return nil
 	}
 	b.gradient(points)
-	rate := b.cfg.LearningRate * math.Sqrt(float64(n)/fullRate) * float64(b.waiting) / float64(n)
+	size := n
+	if b.live { // with the filtered ones: the gradient is of these as well
+		size = recent
+	}
+	rate := b.cfg.LearningRate * math.Sqrt(float64(size)/fullRate) * float64(b.waiting) / float64(size)
 	if b.live {
 		rate *= liveRate
 	}
