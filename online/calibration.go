@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	relearnStep = 16  // held samples that are learnt again in one step, at most
 	lostShare   = 0.9 // of a feature's values that are out of range: it is lost
 	firstTrial  = 16  // samples of the first trial of a calibration; each other one has twice as many
 	lastTrial   = 256 // of the last one
@@ -205,7 +206,7 @@ func (l *Learner) setCalibration(to *model.Calibration, inRange bool) error {
 // relearnHeld learns the held samples again under the present calibration.
 func (l *Learner) relearnHeld() error {
 	h := &l.calibrator.held
-	x, n, size := slices.Clone(h.x), h.len(), min(evidencePiece, l.cfg.Batch.MaxSize)
+	x, n, size := slices.Clone(h.x), h.len(), min(relearnStep, l.cfg.Batch.MaxSize)
 	if l.view.Calibration != nil {
 		l.view.Calibration.To(x, x)
 	}

@@ -230,6 +230,11 @@ func TestParametersAreAveraged(t *testing.T) {
 				t.Errorf("member %d: parameter %d is %g, want %g", i, j, v, want)
 			}
 		}
+	}
+	if after := apart(); after > before/2 {
+		t.Errorf("the parameters are %g apart, before %g", after, before)
+	}
+	for _, l := range members {
 		again, err := Restore(cfg, stateOf(l))
 		if err != nil {
 			t.Fatal(err)
@@ -240,9 +245,6 @@ func TestParametersAreAveraged(t *testing.T) {
 		if l.Digest() != again.Digest() {
 			t.Error("the restored learner goes on to another state")
 		}
-	}
-	if after := apart(); after > before/2 {
-		t.Errorf("the parameters are %g apart, before %g", after, before)
 	}
 	if c := (common{members: 100, at: 5}); c.rate(5) != maxRate || c.rate(10_006) != 1 || (&common{}).rate(7) != 1 {
 		t.Error("the rate is not bounded")

@@ -11,10 +11,6 @@ const (
 	// rankMargin is the evidence in nats by which the scaling with ranks has to be
 	// better than the one without. Streams that gain by ranks show 7 nats and more.
 	rankMargin = 5
-	// evidencePiece is the number of observations that are predicted before they are
-	// learnt, at most: large minibatches would leave few predictions by a model that
-	// has learnt something.
-	evidencePiece = 16
 	// minEvidence bounds a probability before its logarithm.
 	minEvidence = 1e-12
 )
@@ -26,8 +22,8 @@ const (
 // scaling that follows the stream: its ranks would stand still.
 //
 // The bank then holds the model of the last trial, the one without ranks. If learnt is
-// true, that is the model to build, and has learnt the buffer in the minibatches of a
-// build; otherwise beginModel replaces it. A scaling under which the model cannot be
+// true, that is the model to build, and has learnt the buffer in the steps of a build;
+// otherwise beginModel replaces it. A scaling under which the model cannot be
 // built or learnt is not taken.
 func (l *Learner) preferRanks() (prefer, learnt bool) {
 	if l.warmup.len() < l.cfg.warmup() || l.cfg.Track > 0 {
@@ -38,7 +34,7 @@ func (l *Learner) preferRanks() (prefer, learnt bool) {
 	l.bank.Counts = counts
 	plain, err := l.evidence(false)
 	prefer = err == nil && failed == nil && ranked > plain+rankMargin
-	if err != nil || prefer || l.cfg.Batch.MaxSize > evidencePiece {
+	if err != nil || prefer {
 		l.bank.Counts = counts
 		return prefer, false
 	}
@@ -46,8 +42,8 @@ func (l *Learner) preferRanks() (prefer, learnt bool) {
 }
 
 // evidence returns the prequential log evidence of the warm-up buffer, in nats, under
-// one of the scalings: a new model predicts each piece of it by the mixture of its
-// horizons, and then learns it. The order of the labels and the blends have no part.
+// one of the scalings: a new model predicts the observations of each step by the mixture
+// of its horizons, and then learns them. The order of the labels and the blends have no part.
 //
 //	Σ_i weight_i · log Σ_h π_h·p_h(y_i | x_i)
 func (l *Learner) evidence(ranked bool) (sum float64, err error) {
@@ -55,7 +51,7 @@ func (l *Learner) evidence(ranked bool) (sum float64, err error) {
 	if err := l.beginModel(nil, ranked); err != nil {
 		return 0, err
 	}
-	w, size := &l.warmup, min(evidencePiece, l.cfg.Batch.MaxSize)
+	w, size := &l.warmup, l.buildStep()
 	var ws model.Workspace
 	for i := 0; i < w.len(); i += size {
 		if l.progress != nil {

@@ -87,8 +87,8 @@ func TestEvidenceOfAScaling(t *testing.T) {
 		w := &l.warmup
 		var want float64
 		ws := model.NewWorkspace()
-		for from := 0; from < w.len(); from += 16 {
-			for i := from; i < from+16; i++ {
+		for from := 0; from < w.len(); from += maxStep {
+			for i := from; i < from+maxStep; i++ {
 				x := slices.Clone(w.x[2*i : 2*i+2])
 				if x[1] == model.Missing {
 					x[1] = math.NaN()
@@ -102,7 +102,7 @@ func TestEvidenceOfAScaling(t *testing.T) {
 				}
 				want += w.w[i] * math.Log(p)
 			}
-			if err := l.learn(w.x[2*from:2*from+32], w.y[from:from+16], w.w[from:from+16], false); err != nil {
+			if err := l.learn(w.x[2*from:2*(from+maxStep)], w.y[from:from+maxStep], w.w[from:from+maxStep], false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -112,8 +112,8 @@ func TestEvidenceOfAScaling(t *testing.T) {
 	}
 }
 
-// After the choice the bank is that of a build under the chosen scaling alone, whether the
-// minibatches of a build are the pieces of a trial or larger.
+// After the choice the bank is that of a build under the chosen scaling alone, however large
+// the minibatches are.
 func TestBuildAfterTheChoice(t *testing.T) {
 	encoded := func(l *Learner) []byte {
 		var e wire.Encoder
@@ -136,7 +136,7 @@ func TestBuildAfterTheChoice(t *testing.T) {
 			ev := curved(rng, c.plain)
 			steps := chosen.Counters().Steps
 			if out := chosen.Add(ev); out.Built && i == 95 {
-				if made, want := chosen.Counters().Steps-steps, uint64(96/c.size); made != want {
+				if made, want := chosen.Counters().Steps-steps, uint64(96/maxStep); made != want {
 					t.Errorf("%+v: the last build counts %d steps, want %d", c, made, want)
 				}
 			}
@@ -150,8 +150,8 @@ func TestBuildAfterTheChoice(t *testing.T) {
 		if err := direct.beginModel(nil, !c.plain); err != nil {
 			t.Fatal(err)
 		}
-		for i := 0; i < 96; i += c.size {
-			end := i + c.size
+		for i := 0; i < 96; i += maxStep {
+			end := i + maxStep
 			if err := direct.learn(w.x[2*i:2*end], w.y[i:end], w.w[i:end], false); err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ const (
 	minBuild    = active.FirstLabels // observations before the first model is built
 	buildGrowth = 1.5                // growth of the buffer before the model is rebuilt
 	fewGrowth   = 1.25               // the same where labels are requested
+	maxStep     = 4                  // observations that a build learns in one step
 )
 
 // warmup is the buffer of raw observations from which the model is built.
@@ -122,6 +123,11 @@ func (l *Learner) buildDue() bool {
 	return n >= full || float64(n) >= growth*float64(w.last)
 }
 
+// buildStep is the number of observations that a build learns in one step. Many small steps
+// follow the gradient more often than few large ones, and are predicted by a model that has
+// learnt more.
+func (l *Learner) buildStep() int { return min(l.cfg.Batch.MaxSize, maxStep) }
+
 // build makes a new model from the whole warm-up buffer, at the start of a common basis if that is
 // not nil and otherwise under the scaling that preferRanks takes, and learns the buffer in order,
 // Config.Passes times where it has an observation for each inducing point: every pass begins
@@ -142,7 +148,7 @@ func (l *Learner) build(start *fleet.Common) error {
 		l.view.Bases = nil // class frequencies answer until the next attempt
 		return err
 	}
-	size := l.cfg.Batch.MaxSize
+	size := l.buildStep()
 	passes := 1
 	if n >= l.cfg.Inducing {
 		passes = max(l.cfg.Passes, 1)
