@@ -49,7 +49,8 @@ type Batch struct {
 	MaxSize int `yaml:"max_size"`
 	// MaxWait closes a minibatch that has waited this long for more samples.
 	// 0 does not limit the wait: minibatches are then closed by count alone, and a
-	// replayed stream gives the same state every time. Default 250ms.
+	// replayed stream gives the same state every time. Default 50ms. While the
+	// learner is behind, the minibatch stays open.
 	MaxWait time.Duration `yaml:"max_wait"`
 }
 
@@ -249,7 +250,7 @@ func DefaultConfig() Config {
 		Kernel:       Shared,
 		Horizons:     []Horizon{Horizon(math.Inf(1)), 500, 100},
 		Window:       100,
-		Batch:        Batch{MaxSize: 16, MaxWait: 250 * time.Millisecond},
+		Batch:        Batch{MaxSize: 16, MaxWait: 50 * time.Millisecond},
 		Classes:      Classes{Open: true, Max: 32, Confirm: 1},
 		Sweeps:       2,
 		Damping:      0.5,

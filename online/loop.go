@@ -294,6 +294,13 @@ func (lp *Loop) finished(groups int) {
 	lp.mu.Unlock()
 }
 
+// Busy reports whether records that were handed over wait to be learnt.
+func (lp *Loop) Busy() bool {
+	lp.mu.Lock()
+	defer lp.mu.Unlock()
+	return lp.waiting > 0
+}
+
 // Idle blocks until all records handed over have been learnt, or ctx ends. It returns
 // ErrRecovering at once while the loop recovers.
 func (lp *Loop) Idle(ctx context.Context) error {

@@ -186,8 +186,14 @@ func TestLoopBackPressure(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 1))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
+		if lp.Busy() {
+			t.Error("busy without a record")
+		}
 		if err := lp.Learn(ctx, records(rng, 1, 1)); err != nil {
 			t.Fatal(err)
+		}
+		if !lp.Busy() {
+			t.Error("not busy with a record in the queue")
 		}
 		// Run has not started: the queue is full, and Learn waits for its context.
 		if err := lp.Learn(ctx, records(rng, 2, 1)); !errors.Is(err, context.DeadlineExceeded) {

@@ -37,3 +37,4 @@ func (u untrainedModel) Status() *online.Status {
 func (u untrainedModel) Uncertainty() *conformal.Uncertainty          { return new(conformal.Uncertainty) }
 func (u untrainedModel) Learn(context.Context, []online.Record) error { return errors.ErrUnsupported }
 func (u untrainedModel) Idle(context.Context) error                   { return nil }
+func (u untrainedModel) Busy() bool                                   { return false }

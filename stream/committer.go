@@ -20,6 +20,7 @@ type Model interface {
 	Uncertainty() *conformal.Uncertainty
 	Learn(ctx context.Context, records []online.Record) error
 	Idle(ctx context.Context) error
+	Busy() bool
 }
 
 const (
@@ -200,13 +201,20 @@ func (c *committer) due() time.Time {
 // closeMinibatches closes the minibatches whose wait has ended. The boundaries become
 // durable with the next commit: a crash before it undoes the steps, and the next start
 // closes the minibatches anew. If a group waits as long as a minibatch does, the minibatch
-// ends with the group.
+// ends with the group. That of a model which is behind stays open: larger minibatches take
+// less time for each sample.
 func (c *committer) closeMinibatches(now time.Time) {
 	for _, m := range c.models {
 		waited := !m.since.IsZero() && now.Sub(m.since) >= m.Batch.MaxWait
 		gathered := m.Batch.MaxWait > 0 && c.flush >= m.Batch.MaxWait &&
 			slices.ContainsFunc(c.group.records, func(r online.Record) bool { return r.Model == m.Name && r.Kind == online.Observe })
-		if waited || gathered {
+		switch {
+		case !waited && !gathered:
+		case m.Model.Busy():
+			if waited {
+				m.since = now
+			}
+		default:
 			c.group.record(m, online.Event{Kind: online.Boundary})
 		}
 	}

@@ -381,6 +381,21 @@ func TestBoundary(t *testing.T) {
 		time.Sleep(time.Hour)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"|", "ok 1", "ok 2", "|", "ok 3", "|"})
 	})
+	in("none while the model is behind", t, func(t *testing.T) {
+		for _, wait := range []time.Duration{20 * time.Millisecond, time.Second} { // with the commit of the group, and later
+			r := batch(t, 16, wait)
+			time.Sleep(time.Minute)
+			r.models["bearing"].setBehind(true)
+			r.send(p7, labelled(1))
+			time.Sleep(time.Minute)
+			r.send(p7, labelled(2))
+			time.Sleep(time.Minute)
+			equal(t, "learnt", r.models["bearing"].learnt(), []string{"|", "ok 1", "ok 2"})
+			r.models["bearing"].setBehind(false)
+			time.Sleep(2 * wait)
+			equal(t, "learnt", r.models["bearing"].learnt(), []string{"|", "ok 1", "ok 2", "|"})
+		}
+	})
 	in("a full minibatch needs none, what follows it does", t, func(t *testing.T) {
 		r := batch(t, 2, time.Second)
 		time.Sleep(time.Minute)

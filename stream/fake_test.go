@@ -31,6 +31,7 @@ type fakeModel struct {
 	seq     uint64        // of the newest one
 	block   chan struct{} // Learn waits until it is closed; nil: no wait
 	busy    bool          // Idle waits for its context
+	behind  bool          // Busy
 }
 
 func newFakeModel(dim int) *fakeModel {
@@ -99,6 +100,18 @@ func (m *fakeModel) Learn(ctx context.Context, records []online.Record) error {
 	}
 	m.post = &post
 	return nil
+}
+
+func (m *fakeModel) setBehind(behind bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.behind = behind
+}
+
+func (m *fakeModel) Busy() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.behind
 }
 
 func (m *fakeModel) Idle(ctx context.Context) error {

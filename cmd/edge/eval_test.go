@@ -56,14 +56,14 @@ func TestEval(t *testing.T) {
 		t.Errorf("a second run gives another digest or log loss: %s %g, %s %g", r.Digest, r.NLL, again.Digest, again.NLL)
 	}
 	if other := evalJSON(t, path, "--inducing", "10", "--batch", "7")[0]; other.Digest == r.Digest {
-		t.Error("minibatches of 7 give the same state as those of 16")
+		t.Error("minibatches of 7 give the same state as single labels")
 	}
 	if first := evalJSON(t, path, "--first", "40")[0]; first.Samples != 40 || len(first.Classes) != 3 {
 		t.Errorf("--first 40 judged %d samples of %q", first.Samples, first.Classes)
 	}
 }
 
-// The state is that of a learner that the test feeds itself. Rows without a label change
+// The state is that of a learner that the test feeds itself, each label alone. Rows without a label change
 // neither scores nor state.
 func TestEvalIsPlainLearning(t *testing.T) {
 	path := harness.TableFile(t, "table.csv", 150)
@@ -84,6 +84,7 @@ func TestEvalIsPlainLearning(t *testing.T) {
 	}
 	for _, row := range rows {
 		learner.Add(&online.Event{Kind: online.Observe, X: row.X, Label: row.Label})
+		learner.Add(&online.Event{Kind: online.Boundary})
 	}
 	r := evalJSON(t, path)[0]
 	if r.Digest != learner.Digest() {

@@ -191,7 +191,7 @@ func TestCheckSaysWhatItWouldDo(t *testing.T) {
 		"node     " + node + ": state, info and events on edge/" + node + "/…",
 		"stream   vibration: 3 features from factory/+/vibration",
 		"labels   for every model from factory/+/vibration/label",
-		"model    bearing: learns vibration in minibatches of 16, or after 250ms; predicts on edge/" + node + "/bearing/prediction",
+		"model    bearing: learns vibration in minibatches of 16, or after 50ms; predicts on edge/" + node + "/bearing/prediction",
 		"forest on: state of 176.7 KiB with 2 classes",
 		"edge.db (will be created), at most 256MiB; checkpoint every 5m0s or after 5000 samples",
 	} {

@@ -58,7 +58,7 @@ func SampleFor(paths []string, data *dataset.Options, signals map[string]*Signal
 		}
 		fmt.Fprintf(&labels, "  - topics: %s\n", flow([]string{topic + "/label"}))
 		fmt.Fprintf(&models, "  %s:\n    streams: %s\n    classes: {names: %s}\n", name, flow([]string{name}), flow(summary.Classes))
-		models.WriteString("    batch: {max_size: 16, max_wait: 250ms} # max_wait: 0s closes by count alone, as edge eval does\n")
+		models.WriteString("    batch: {max_size: 16, max_wait: 50ms} # max_wait: 0s closes by count alone\n")
 	}
 	delayed := ""
 	if labels.Len() > 0 {
@@ -114,7 +114,7 @@ func (s *SignalStream) write(path string, streams, models *strings.Builder) {
 	}
 	fmt.Fprintf(streams, "    # %s\n    window: {%s} # hop: half of the length\n", s.Reason, window)
 	fmt.Fprintf(models, "  %s:\n    streams: %s\n", name, flow([]string{name}))
-	models.WriteString("    batch: {max_size: 16, max_wait: 250ms} # max_wait: 0s closes by count alone, as edge eval does\n")
+	models.WriteString("    batch: {max_size: 16, max_wait: 50ms} # max_wait: 0s closes by count alone\n")
 }
 
 // word returns a text as YAML has it in one line.

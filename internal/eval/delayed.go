@@ -32,7 +32,8 @@ func (a *Arrival) Plain() bool { return a.Delay == 0 && a.Fraction == 1 && a.Mis
 // file has the row's label; the learner receives the label Delay rows later.
 type delayed struct {
 	Arrival
-	hold     int // rows after which their labels come together; 0: each comes Delay rows later
+	slow     bool // every label is a minibatch of its own
+	hold     int  // rows after which their labels come together; 0: each comes Delay rows later
 	learner  *online.Learner
 	post     *model.Posterior
 	ws       model.Workspace
@@ -59,8 +60,8 @@ type delayedLabel struct {
 	size  int  // and this number of classes
 }
 
-func newDelayed(a Arrival, learner *online.Learner, hold int) *delayed {
-	return &delayed{Arrival: a, hold: hold, learner: learner, post: learner.Posterior(), rng: rand.New(rand.NewPCG(a.Seed, 0))}
+func newDelayed(a Arrival, learner *online.Learner, slow bool, hold int) *delayed {
+	return &delayed{Arrival: a, slow: slow, hold: hold, learner: learner, post: learner.Posterior(), rng: rand.New(rand.NewPCG(a.Seed, 0))}
 }
 
 // remove makes features missing and treats all missing ones as OnMissing demands;
@@ -153,6 +154,9 @@ func (d *delayed) learn(n int) error {
 		d.pending = d.pending[1:]
 		if out.Refused != nil && !errors.Is(out.Refused, online.ErrClass) && !out.Closed {
 			return out.Refused
+		}
+		if d.slow {
+			out.Closed = d.learner.Add(&closing).Closed || out.Closed
 		}
 		if out.Closed {
 			d.post = d.learner.Posterior()

@@ -302,9 +302,9 @@ func (e *Evaluation) policy(learner *online.Learner, rows dataset.Rows, query ac
 		}
 		return newActive(query, learner, size, total), usable, leftOut
 	case e.Arrival.Plain():
-		return newPrequential(learner, total, hold, leftOut), usable, leftOut
+		return newPrequential(learner, total, e.slow(&cfg), hold, leftOut), usable, leftOut
 	}
-	p := newDelayed(e.Arrival, learner, hold)
+	p := newDelayed(e.Arrival, learner, e.slow(&cfg), hold)
 	return p, rows, func() int { return p.rejected }
 }
 

@@ -40,6 +40,15 @@ func (e *Evaluation) hold(cfg *online.Config) int {
 	return e.Batch
 }
 
+// slow reports whether every label is learnt alone, as by a daemon whose labels come more
+// slowly than batch.max_wait closes a minibatch.
+func (e *Evaluation) slow(cfg *online.Config) bool {
+	return cfg.Batch.MaxWait > 0 && e.Batch == 0 && e.hold(cfg) == 0
+}
+
+// closing ends a minibatch.
+var closing = online.Event{Kind: online.Boundary}
+
 // protocol describes when the labels came, for a report.
 func (e *Evaluation) protocol(cfg *online.Config, query *active.Config) string {
 	switch n := e.hold(cfg); {

@@ -6,6 +6,7 @@ import (
 
 	"edge/internal/dataset"
 	"edge/online"
+	"edge/online/active"
 )
 
 // walkers feeds n rows whose label stays for long and which the features do not tell.
@@ -25,6 +26,38 @@ func walkers(t *testing.T, p streamPolicy, n int) {
 	p.finish()
 }
 
+// Each label is learnt alone unless minibatches are closed by count or the labels come together.
+func TestLabelsAlone(t *testing.T) {
+	byTime, byCount := online.DefaultConfig(), online.DefaultConfig()
+	byCount.Batch.MaxWait = 0
+	for _, c := range []struct {
+		change func(*Evaluation)
+		cfg    *online.Config
+		want   int // labels in the open minibatch after 1001 rows
+	}{
+		{func(*Evaluation) {}, &byTime, 0},
+		{func(*Evaluation) {}, &byCount, 1001 % 16},
+		{func(e *Evaluation) { e.Labels = LabelsAtOnce }, &byTime, 0},
+		{func(e *Evaluation) { e.Arrival.Delay = 5 }, &byTime, 0},
+		{func(e *Evaluation) { e.Batch, e.Labels = 16, LabelsAtOnce }, &byTime, 1001 % 16},
+		{func(e *Evaluation) { e.Labels = LabelsPerBatch }, &byTime, 1001 % 16},
+	} {
+		e, cfg := New(), *c.cfg
+		c.change(e)
+		cfg.Features, cfg.Inducing, cfg.Classes.Names = []string{"x", "y"}, 5, []string{"a", "b", "c"}
+		l, err := online.NewLearner(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _, _ := e.policy(l, nil, active.Config{}, 1001)
+		walkers(t, p, 1001)
+		if l.Pending() != c.want {
+			t.Errorf("labels %q, %d rows late, minibatches of %d, max_wait %v: %d labels wait, want %d",
+				e.Labels, e.Arrival.Delay, e.Batch, cfg.Batch.MaxWait, l.Pending(), c.want)
+		}
+	}
+}
+
 // Labels that come after each minibatch are not used inside it, and every row is judged;
 // labels that come at once are, and end in the learner's own state.
 func TestLabelsOfMinibatches(t *testing.T) {
@@ -36,7 +69,7 @@ func TestLabelsOfMinibatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newPrequential(l, 1001, hold, noneLeftOut)
+		p := newPrequential(l, 1001, false, hold, noneLeftOut)
 		walkers(t, p, 1001)
 		s := p.Scores()
 		if loss[hold] = s.NLL; s.N != 1001 || l.Pending() != 1001%16 {
@@ -77,9 +110,9 @@ func TestLastLabelThatWasKnown(t *testing.T) {
 				t.Fatal(err)
 			}
 			if late {
-				return newDelayed(Arrival{Fraction: 1}, l, hold)
+				return newDelayed(Arrival{Fraction: 1}, l, false, hold)
 			}
-			return newPrequential(l, n, hold, noneLeftOut)
+			return newPrequential(l, n, false, hold, noneLeftOut)
 		}
 		for _, late := range []bool{false, true} {
 			p := policy(late)

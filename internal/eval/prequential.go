@@ -28,14 +28,15 @@ type prequential struct {
 	states  rollback
 	event   online.Event // reused
 
-	hold int // rows of a minibatch whose labels come after it; 0: every label comes at once
+	slow bool // every label is a minibatch of its own
+	hold int  // rows of a minibatch whose labels come after it; 0: every label comes at once
 	held []online.Event
 	post *model.Posterior // predicts held rows
 	ws   model.Workspace
 }
 
-func newPrequential(learner *online.Learner, total, hold int, leftOut func() int) *prequential {
-	return &prequential{learner: learner, total: total, leftOut: leftOut, drifts: []report.Drift{}, event: online.Event{Kind: online.Observe}, hold: hold, post: learner.Posterior()}
+func newPrequential(learner *online.Learner, total int, slow bool, hold int, leftOut func() int) *prequential {
+	return &prequential{learner: learner, total: total, leftOut: leftOut, drifts: []report.Drift{}, event: online.Event{Kind: online.Observe}, slow: slow, hold: hold, post: learner.Posterior()}
 }
 
 func (p *prequential) Row(row *dataset.Row) error {
@@ -75,6 +76,9 @@ func (p *prequential) finish() {
 func (p *prequential) learn(ev *online.Event) {
 	p.rows++
 	out := p.learner.Add(ev)
+	if p.slow {
+		p.learner.Add(&closing)
+	}
 	p.worst.Follow(p.learner.Coverage())
 	p.addTenth()
 	if out.Change == online.NoticeDrift {

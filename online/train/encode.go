@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"time"
 
 	"edge/online"
 	"edge/online/wire"
@@ -23,8 +24,10 @@ func (t *Trainer) fingerprint() []byte {
 	if how.Damping = t.damping; how.Sites == Merged {
 		how.Sites = explicitName
 	}
+	batch := c.Batch
+	batch.MaxWait = 250 * time.Millisecond // of the programs before: offline training waits for nothing
 	fmt.Fprintf(h, "%s {Inducing:%v Kernel:%v Horizons:%v Window:%v Batch:%+v Classes:%+v Warmup:%v Sweeps:%v Damping:%v LearningRate:%v Gradient:%v LabelNoise:%+v ",
-		c.Shape(), c.Inducing, c.Kernel, c.Horizons, c.Window, c.Batch, c.Classes, c.Warmup, c.Sweeps, c.Damping, c.LearningRate, c.Gradient, c.LabelNoise)
+		c.Shape(), c.Inducing, c.Kernel, c.Horizons, c.Window, batch, c.Classes, c.Warmup, c.Sweeps, c.Damping, c.LearningRate, c.Gradient, c.LabelNoise)
 	fmt.Fprintf(h, "Track:%v Temporal:%v ClassWeights:%+v Abstain:%+v Conformal:{Coverage:%v} Drift:%+v Clip:%v Seed:%v Passes:%v Features:%v} %+v %q %d\n",
 		c.Track, c.Temporal, c.ClassWeights, c.Abstain, c.Conformal.Coverage, c.Drift, c.Clip, c.Seed, c.Passes, c.Features, how, t.names, t.n)
 	var word [8]byte
