@@ -10,6 +10,7 @@ import (
 
 // A word that is refused ends the state before it: rows after it would be learnt as the former
 // one. A payload without a state leaves it as it is.
+// Long: a list of independent cases.
 func TestRefusedStateEndsTheOneBefore(t *testing.T) {
 	config := func() (Config, ModelConfig) {
 		cfg, m := signalsConfig(rowSamples)
@@ -50,6 +51,25 @@ func TestRefusedStateEndsTheOneBefore(t *testing.T) {
 			time.Sleep(time.Second)
 			equal(t, "learnt", r.models["bearing"].learnt(), []string{"run 1"})
 			equal(t, "rejects", r.rejects(), nil)
+		})
+	}
+	for _, word := range []string{"", `""`, `{"label":""}`, `{"label":null}`, "7"} {
+		in("ignored: "+word, t, func(t *testing.T) {
+			cfg, m := config()
+			cfg.Labels[0].Ignore = []string{"", "7.0"}
+			cfg.Labels[0].MaxAge = time.Minute
+			r := newRig(t, newFakeJournal(), cfg, m)
+			r.send(state, "run")
+			for range 4 { // the state does not get younger by it
+				r.send(accP7, row)
+				r.send(state, word)
+				time.Sleep(25 * time.Second)
+			}
+			equal(t, "learnt", r.models["bearing"].learnt(), []string{"run 1", "run 1", "run 1"})
+			equal(t, "rejects", r.rejects(), nil)
+			if len(r.acks()) != 9 {
+				t.Errorf("acknowledged %q, want all", r.acks())
+			}
 		})
 	}
 	for _, nothing := range []string{`{"battery":3}`, `{"label":`, `{"label":"stopped","label":"run"}`, `["stopped"]`} {

@@ -54,7 +54,7 @@ func TestSampleHoldsTheDefaults(t *testing.T) {
 	want.Streams["vibration"] = s
 	l := codec.DefaultLabels()
 	l.Topics, l.TopicTemplate = []string{"factory/+/vibration/label"}, "factory/{device}/vibration/label"
-	l.Map = map[string]string{}
+	l.Map, l.Ignore = map[string]string{}, field.Words{}
 	want.Labels = []codec.Labels{l}
 	m := DefaultModel()
 	m.Streams, m.Features, m.Learner.Classes.Names = []string{"vibration"}, []string{}, []string{}

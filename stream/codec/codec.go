@@ -100,6 +100,7 @@ type schema struct {
 	scanned         bool // the scanner may read payloads of JSON
 	lenient         bool // some features may be missing, but not all
 	labels          labelMap
+	ignored         labelMap // words of a state that say nothing; nil: none
 	last            bool     // a label without an id is that of the newest sample
 	signals         *signals // nil: the payloads have features
 }
@@ -197,7 +198,7 @@ func (noCodec) decode([]byte) ([]Reading, *Refusal) {
 // NewLabelDecoder returns the decoder of messages that hold only labels.
 func NewLabelDecoder(l Labels) *Decoder {
 	s := DefaultStream()
-	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, labels: newLabelMap(l.Map), last: l.Last || l.Sticky}
+	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, labels: newLabelMap(l.Map), ignored: ignoredWords(l.Ignore), last: l.Last || l.Sticky}
 	if l.Sticky {
 		sh.id = ""
 	}

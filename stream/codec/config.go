@@ -374,6 +374,9 @@ type Labels struct {
 	// before the sample: the sample is predicted without it and without the order of the labels.
 	// Default false.
 	Sticky bool `yaml:"sticky"`
+	// Ignore are words of a state that say nothing: the state before goes on. A button tells ""
+	// after each action, for example. Default: none.
+	Ignore field.Words `yaml:"ignore"`
 	// MaxAge is the age above which a state is no label any more. 0: none. Default 0.
 	MaxAge time.Duration `yaml:"max_age"`
 	// Settle is the time after a change of the state in which rows have no label, and

@@ -101,3 +101,47 @@ func TestRefusedState(t *testing.T) {
 		}
 	}
 }
+
+// A word that is ignored says nothing about the state.
+func TestIgnoredState(t *testing.T) {
+	l := DefaultLabels()
+	l.Topics, l.Sticky, l.Label, l.Ignore = []string{"t"}, true, "action", []string{"", "0", "unknown", "long release"}
+	if err := l.Validate(); err != nil {
+		t.Error(err)
+	}
+	d := NewLabelDecoder(l)
+	for _, payload := range []string{`{"action":""}`, `{"action":null}`, `{"action":0.0}`, `{"action":"long release","battery":90}`, "", `""`, " 0\n", "unknown"} {
+		if label, told, err := d.State([]byte(payload)); label != "" || told || err != nil {
+			t.Errorf("%s: %q, %t, %v; want it to say nothing", payload, label, told, err)
+		}
+	}
+	for payload, want := range map[string]string{`{"action":"on"}`: "on", "long release 2": "long release 2", "1": "1", "unavailable": ""} {
+		if label, told, err := d.State([]byte(payload)); label != want || !told || err != nil {
+			t.Errorf("%s: %q, %t, %v; want %q", payload, label, told, err, want)
+		}
+	}
+	if _, told, err := d.State([]byte(`{"battery":90}`)); told || err == nil {
+		t.Errorf("an object without an action: %t, %v", told, err)
+	}
+}
+
+func TestIgnoreValidate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ignore []string
+		sticky bool
+		want   string
+	}{
+		"not sticky":        {[]string{""}, false, "ignore [\"\"]: want sticky: true beside it"},
+		"a label":           {[]string{"1.0"}, true, "ignore \"1.0\": want words that are in map neither"},
+		"a class":           {[]string{"idle"}, true, "ignore \"idle\": want words that are in map neither"},
+		"too long":          {[]string{strings.Repeat("a", 257)}, true, "want words of at most 256 bytes"},
+		"as it should be":   {[]string{"", "2"}, true, ""},
+		"none and a number": {nil, false, ""},
+	} {
+		l := DefaultLabels()
+		l.Topics, l.Sticky, l.Ignore, l.Map = []string{"t"}, tc.sticky, tc.ignore, map[string]string{"1": "idle"}
+		if err := l.Validate(); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v; want %q", name, err, tc.want)
+		}
+	}
+}

@@ -3,11 +3,13 @@ package codec
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
 
+	"edge/online"
 	"edge/stream/field"
 )
 
@@ -31,19 +33,49 @@ func (l Labels) validateSticky() error {
 		errs = append(errs,
 			field.Check(l.MaxAge <= 0, "max_age", l.MaxAge, needs),
 			field.Check(l.Settle <= 0, "settle", l.Settle, needs),
-			field.Check(l.Teach.Every <= 0, "teach.every", l.Teach.Every, needs))
+			field.Check(l.Teach.Every <= 0, "teach.every", l.Teach.Every, needs),
+			field.Check(len(l.Ignore) == 0, "ignore", fmt.Sprintf("%.40q", l.Ignore), needs))
+	}
+	known := newLabelMap(l.Map)
+	for _, word := range l.Ignore {
+		_, both := known.class(word)
+		errs = append(errs,
+			field.Check(len(word) <= online.MaxLabel, "ignore", fmt.Sprintf("%.40q", word), fmt.Sprintf("words of at most %d bytes", online.MaxLabel)),
+			field.Check(known == nil || !both, "ignore", fmt.Sprintf("%.40q", word), "words that are in map neither as labels nor as classes"))
 	}
 	return errors.Join(errs...)
 }
 
+// ignoredWords returns the words of a state that say nothing, nil for none. A number stands for all
+// its spellings.
+func ignoredWords(words []string) labelMap {
+	of := make(map[string]string, len(words))
+	for _, word := range words {
+		of[word] = ""
+	}
+	return newLabelMap(of)
+}
+
+// ignores reports whether a text of a state says nothing.
+func (s *schema) ignores(text []byte) bool {
+	if s.ignored == nil {
+		return false
+	}
+	_, ignored := s.ignored.class(strings.Trim(string(text), `"`))
+	return ignored
+}
+
 // State returns the label in the payload of a state, "" where the state is not known. found is false
-// for a payload without a state. A word of the map is a label in any case. Another word is refused,
+// for a payload without a state, and for a word that is ignored. A word of the map is a label in any case. Another word is refused,
 // and its state is not known.
 func (d *Decoder) State(payload []byte) (label string, found bool, err error) {
 	if len(payload) > d.maxPayload {
 		return "", false, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
 	}
 	text, found := d.stateText(bytes.TrimSpace(payload))
+	if found && d.ignores(text) {
+		return "", false, nil
+	}
 	if d.isNoState(text) {
 		return "", true, nil
 	}
