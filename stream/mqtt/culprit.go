@@ -12,7 +12,7 @@ const (
 
 // culprit finds the publications upon which the broker ends the connection: MQTT 3.1.1
 // has no other answer to a packet that is too large, or to a topic that is forbidden. After
-// an end that one of QoS 0 may have caused, the next ones are proven, each by a ping.
+// an end that several may have caused, the next ones are proven, those of QoS 0 by a ping each.
 // The goroutine of Outbox.Serve owns it.
 type culprit struct {
 	single  int    // number of publications that are sent one at a time
@@ -75,14 +75,19 @@ func (c *culprit) acknowledged(m *Publication) {
 
 // ended notes the end of a connection over which the broker did not acknowledge the oldest
 // of n publications, and reports whether that one has ended too many; soon: it was sent less
-// than lostWithin ago. Of several, any may have been the cause: the next connection sends
-// them one at a time. If the broker has acknowledged none that is as large, the size is the
+// than lostWithin ago. Of several, any may have been the cause, or none, as in most losses. If the
+// next connection ends upon them as well, the one after it sends them one at a time. If the broker has acknowledged none that is as large, the size is the
 // likely reason, and sets limit; not if the broker was only slow.
 func (c *culprit) ended(oldest *Publication, n int, soon bool) bool {
-	c.single = max(c.single, n)
-	if n > 1 {
+	switch {
+	case n > 1 && c.proving == 0:
+		c.proving = n
+		return false
+	case n > 1:
+		c.single = max(c.single, n)
 		return false
 	}
+	c.single = max(c.single, 1)
 	size := oldest.size()
 	if c.ends == 0 || !c.like(oldest) {
 		c.topic, c.bytes, c.ends, c.slow = oldest.Topic, size, 0, false
