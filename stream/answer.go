@@ -43,7 +43,7 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 			w.report.refuse(src, []*modelState{m}, msg, err)
 			continue
 		}
-		learned := r.Label != "" && !m.expectedOff() && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || l.detached || len(w.held) == 0 && len(w.out) < cap(w.out))
+		learned := r.Label != "" && !m.expectedOff() && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || l.detached || w.hasRoom())
 		ahead := 0 // the order of the labels is not known while the model recovers
 		if !recovering {
 			ahead = m.ahead(&l, post, learned)

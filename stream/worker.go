@@ -50,7 +50,7 @@ type worker struct {
 // no faster than the learner; then the broker holds the messages.
 func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 	defer close(w.out)
-	defer w.counts.held.Store(0) // the rest will come again
+	defer w.counts.held.Store(0) // the rest will come again, but for messages of QoS 0
 	for ctx.Err() == nil {
 		var (
 			next *item
@@ -61,7 +61,7 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 		if len(w.held) > 0 {
 			next, out = w.held[0], w.out
 			size = w.ring.Size(next.msg)
-			if w.ring.Crowded() {
+			if w.ring.Crowded(2) {
 				in = nil
 			}
 		}
@@ -166,10 +166,12 @@ func catchPanic(read func(*item, *source) error, it *item, src *source) (err err
 	return read(it, src)
 }
 
-// forward hands a message to the committer. If the committer is behind, a message of QoS
-// 1 is held; one of QoS 0 is answered, but not learnt.
+// forward hands a message to the committer. If the committer is behind, the message is held. Where
+// held messages take more than a quarter of the ring, one of QoS 0 is answered, but not learnt: a burst
+// of them makes no other message wait.
 func (w *worker) forward(it *item) {
 	keeps := it.msg.QoS > 0 || it.mutation != nil || it.detached()
+	teaches := slices.ContainsFunc(it.examples, func(l example) bool { return l.label != "" || l.wait != 0 })
 	if len(w.held) == 0 {
 		select {
 		case w.out <- it:
@@ -178,15 +180,18 @@ func (w *worker) forward(it *item) {
 		}
 	}
 	switch {
-	case keeps:
+	case keeps || teaches && w.hasRoom():
 		w.held = append(w.held, it)
 		w.ring.Reserve(it.msg)
 		w.counts.held.Store(int64(len(w.held)))
-	case slices.ContainsFunc(it.examples, func(l example) bool { return l.label != "" || l.wait != 0 }):
+	case teaches:
 		w.counts.examplesDropped.Add(1)
 		it.asked(false)
 	}
 }
+
+// hasRoom reports whether a message of QoS 0 is held where the committer is behind.
+func (w *worker) hasRoom() bool { return !w.ring.Crowded(4) }
 
 // read adds the examples of a message to it, and publishes predictions.
 func (w *worker) read(it *item, src *source) error {

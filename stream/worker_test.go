@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,8 +124,9 @@ func TestPoison(t *testing.T) {
 }
 
 func TestQoS0(t *testing.T) {
-	in("is answered while the journal is stuck, and its examples are counted as lost", t, func(t *testing.T) {
-		r := one(t)
+	in("is answered while the journal is stuck; as many examples as a quarter of the ring wait, and the others are counted as lost", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		r, quarter := newRig(t, newFakeJournal(), cfg, m), uint64(cfg.MQTT.Ring.MaxMessages/4)
 		block := make(chan struct{})
 		r.journal.set(nil, block)
 		const n = 1000
@@ -141,8 +143,35 @@ func TestQoS0(t *testing.T) {
 		close(block)
 		time.Sleep(time.Minute)
 		s := r.node.Stats()
-		if s.Learned+s.ExamplesDropped != n || s.ExamplesDropped == 0 || s.Learned < commitQueue {
+		if s.Learned+s.ExamplesDropped != n || s.ExamplesDropped == 0 || s.Learned < commitQueue+quarter || s.Learned > commitQueue+quarter+10 {
+			t.Errorf("learnt %d, dropped %d, want both, together %d, and a few more than %d learnt", s.Learned, s.ExamplesDropped, n, commitQueue+quarter)
+		}
+	})
+	in("those that wait neither drop nor delay messages of QoS 1", t, func(t *testing.T) {
+		r := one(t)
+		block := make(chan struct{})
+		r.journal.set(nil, block)
+		const n = 1000
+		for i := range n {
+			r.sendMessage(&mqtt.Message{Topic: p7, Payload: []byte(labelled(i)), QoS: byte(i % 10 / 9)})
+			if i%50 == 0 {
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(time.Minute)
+		if got := r.node.Stats().Predictions; got != n {
+			t.Errorf("%d predictions, want %d", got, n)
+		}
+		close(block)
+		time.Sleep(time.Minute)
+		if s := r.node.Stats(); s.Learned+s.ExamplesDropped != n || s.ExamplesDropped == 0 {
 			t.Errorf("learnt %d, dropped %d, want both and together %d", s.Learned, s.ExamplesDropped, n)
+		}
+		acked := r.acks()
+		for i := 9; i < n; i += 10 {
+			if !slices.Contains(acked, labelled(i)) {
+				t.Errorf("the message %d of QoS 1 is not acknowledged", i)
+			}
 		}
 	})
 }

@@ -141,11 +141,11 @@ func (q *Queue[T]) Reserve(v T) { q.count(1, q.Size(v)) }
 // Release ends Reserve of an item of that size.
 func (q *Queue[T]) Release(size int) { q.count(-1, -size) }
 
-// Crowded reports whether reserved items take up more than half of the room.
-func (q *Queue[T]) Crowded() bool {
+// Crowded reports whether reserved items take up more than 1/n of the room.
+func (q *Queue[T]) Crowded(n int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return 2*q.reserved.items > q.maxItems || 2*q.reserved.bytes > q.maxBytes
+	return q.reserved.items > q.maxItems/n || q.reserved.bytes > q.maxBytes/n
 }
 
 func (q *Queue[T]) count(items, bytes int) {
