@@ -250,11 +250,13 @@ func (d *Decoder) open(payload []byte) ([]byte, *Refusal) {
 		return nil, err
 	}
 	_, raw := d.codec.(rawCodec)
+	_, binary := d.codec.(*cborCodec)
 	if kind := packed(payload); kind != "" && !raw {
 		return nil, Refuse(Malformed, "compressed by %s: a stream with compression: %s, or auto, reads it", kind, kind)
 	}
-	if !raw {
+	if text := !raw && !binary; text {
 		payload = bytes.TrimPrefix(payload, []byte("\ufeff")) // a byte order mark, as in files
+		payload = bytes.TrimRight(payload, "\x00")            // the rest of a buffer, as in C
 	}
 	if len(payload) == 0 || !raw && len(bytes.TrimSpace(payload)) == 0 {
 		return nil, Refuse(Empty, "no payload")

@@ -22,7 +22,7 @@ type jsonCodec struct{ *schema }
 // decode reads a payload of any permitted shape.
 func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if err := CheckJSON(payload); err != nil {
-		return nil, err
+		return nil, c.another(payload, err)
 	}
 	root := gjson.ParseBytes(payload)
 	if key := repeatedKey(root); key != "" {
@@ -42,6 +42,14 @@ func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		return nil, err
 	}
 	return []Reading{r}, nil
+}
+
+// another adds the remedy to the refusal of a payload that begins as no JSON of a sample does.
+func (c jsonCodec) another(payload []byte, err *Refusal) *Refusal {
+	if text := bytes.TrimSpace(payload); len(c.names) == 0 || !utf8.Valid(payload) || strings.IndexByte("{[\"", text[0]) >= 0 {
+		return err
+	}
+	return Refuse(err.Reason, "%w; is it of another format? value is one word or number, csv cells, influx line protocol", err.Err)
 }
 
 // isBatch reports whether the member batch of a payload has its entries. Where other keys are
@@ -394,6 +402,8 @@ func CheckJSON(payload []byte) *Refusal {
 		remedy := ""
 		if !bytes.ContainsRune(payload, '"') && bytes.ContainsAny(payload, "{'") { // as Python's str, or a shell, leaves it
 			remedy = "; JSON has double quotes around keys and texts"
+		} else if at := int(syntax.Offset) - 1; payload[0] == '{' && at < len(payload) && payload[at] == '{' {
+			remedy = "; several objects in a message are an array: [{…},{…}]"
 		}
 		return Refuse(Malformed, "byte %d: %w%s", syntax.Offset, err, remedy)
 	}

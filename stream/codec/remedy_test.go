@@ -13,6 +13,12 @@ func TestRemedies(t *testing.T) {
 		{FormatValue, "\x28\xb5\x2f\xfd\x04", "compressed by zstd"},
 		{FormatJSON, "\x08\xd5\xd5\xe2", "is it of another format?"},
 		{FormatJSON, `21.5`, "not the number 21.5; format: value reads a text that is one value"},
+		{FormatJSON, "offline", "malformed: byte 1: invalid character 'o' looking for beginning of value; is it of another format? value is one word or number, csv cells"},
+		{FormatJSON, " 1;2", "is it of another format?"},
+		{FormatJSON, "cpu,host=a x=5", "influx line protocol"},
+		{FormatJSON, "nan", "not_a_number: NaN and Infinity are not JSON: want null; is it of another format?"},
+		{FormatJSON, "{\"x\":1}\n{\"x\":2}\n", "after top-level value; several objects in a message are an array: [{…},{…}]"},
+		{FormatJSON, `{"x":{"y":1}{}}`, "after object key:value pair"},
 		{FormatJSON, `{"x":nan}`, "not_a_number: NaN and Infinity are not JSON"},
 		{FormatJSON, `{"x":-inf}`, "not_a_number: NaN and Infinity are not JSON"},
 		{FormatJSON, `{"x":nil}`, "malformed: byte 7"},
@@ -121,5 +127,30 @@ func TestBatchThatIsNone(t *testing.T) {
 		if _, err := mustDecoder(t, strict).Decode(payload); err == nil || !strings.Contains(err.Error(), "batch is not an array") {
 			t.Errorf("without fields: Decode(%s) = %v, want a refusal", payload, err)
 		}
+	}
+}
+
+// A sender in C publishes its buffer with the zeros behind the text. In binary formats they are values.
+func TestTrailingZeros(t *testing.T) {
+	for format, payload := range map[string]string{FormatJSON: `{"x":1.5}`, FormatValue: "1.5", formatCSV: "1.5", formatInflux: "v x=1.5", FormatCBOR: "\xa1\x61x\xf9\x3e"} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.Stage.Signals = []string{"a"}, format, []string{"x"}
+		zeros := "\x00\x00\x00"
+		if format == FormatCBOR {
+			zeros = "\x00" // of the number
+		}
+		if got, err := mustDecoder(t, s).Decode([]byte(payload + zeros)); err != nil || len(got) != 1 || got[0].X[0] != 1.5 {
+			t.Errorf("%s: %+v, %v, want 1.5", format, got, err)
+		}
+	}
+	s := DefaultStream()
+	s.Topics, s.Format, s.Stage.Signals = []string{"a"}, FormatValue, []string{"x"}
+	if got, err := mustDecoder(t, s).Decode([]byte("\x00\x00")); err == nil || !strings.Contains(err.Error(), "empty") {
+		t.Errorf("zeros alone: %+v, %v", got, err)
+	}
+	l := DefaultLabels()
+	l.Last = true
+	if got, err := NewLabelDecoder(l).Decode([]byte("run\x00")); err != nil || got[0].Label != "run" {
+		t.Errorf("a label: %+v, %v", got, err)
 	}
 }
