@@ -32,6 +32,9 @@ func ParseTime(raw string, zone *time.Location) (ns int64, ok bool) {
 		}
 	}
 	text = strings.TrimSpace(text)
+	if at, utc := strings.CutSuffix(text, " UTC"); utc {
+		text = at + "Z"
+	}
 	if len(text) > 10 && text[4] == '-' && text[7] == '-' {
 		ns, ok = parseCalendar(text, zone)
 	} else {
