@@ -75,7 +75,7 @@ func TestConfigRefuses(t *testing.T) {
 		"word for a mapping":    {"mqtt: broker\n", nil, []string{"edge.yaml:1:7: mqtt: want keys and values"}},
 		"password in the file":  {"mqtt: {username: u, password: hunter2}\n", nil, []string{"edge.yaml:1:31: mqtt.password: want keys and values; the keys are env, file"}},
 		"list for a mapping":    {"- 1\n", nil, []string{"edge.yaml:1:1: the configuration: want keys and values"}},
-		"word for a list":       {"mqtt: {servers: a}\n", nil, []string{"edge.yaml:1:17: mqtt.servers: want a list"}},
+		"word for a list":       {"mqtt: {servers: a}\n", nil, []string{"edge.yaml:1:17: mqtt.servers: want a list: [a]"}},
 		"mapping for a word":    {"mqtt: {servers: [mqtt: //h]}\n", nil, []string{"mqtt.servers[0]: want one value; put it in quotes if it has a colon"}},
 		"tab":                   {"mqtt:\n\tqos: 1\n", nil, []string{"edge.yaml:2:1: a tab: YAML is indented by spaces alone"}},
 		"no UTF-8":              {"node: \xff\n", nil, []string{"edge.yaml:1:7: the byte 0xff is no UTF-8: save the file as UTF-8"}},

@@ -190,7 +190,11 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 		d.entries(node, v, path)
 	case t.Kind() == reflect.Slice:
 		if node.Kind != yaml.SequenceNode {
-			d.report(node, "%s: want a list", path)
+			example := ""
+			if node.Kind == yaml.ScalarNode && node.Value != "" {
+				example = fmt.Sprintf(": [%.40s]", node.Value)
+			}
+			d.report(node, "%s: want a list%s", path, example)
 			return
 		}
 		v.Set(reflect.MakeSlice(t, len(node.Content), len(node.Content)))

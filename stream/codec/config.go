@@ -464,6 +464,9 @@ func checkPath(key, path string) error {
 			special = special || strings.IndexByte(`*?#@|!{}[]`, path[i]) >= 0
 		}
 	}
+	if path == "$" || strings.HasPrefix(path, "$.") { // as in JSONPath
+		return field.Check(false, key, fmt.Sprintf("%q", path), "keys and array indices with . between them, and no $ before them (\\$ is a key of that name)")
+	}
 	if special || slices.Contains(splitPath(path), "") {
 		return field.Check(false, key, fmt.Sprintf("%q", path), `keys and array indices with . between them (in a key, \ before each of .*?#@|!{}[])`)
 	}

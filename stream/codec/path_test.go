@@ -77,6 +77,16 @@ func TestPathsWithoutMeaning(t *testing.T) {
 	}
 }
 
+// JSONPath begins with $, which would be a key that no payload has.
+func TestPathsOfJSONPath(t *testing.T) {
+	for path, valid := range map[string]bool{"$.a.b": false, "$": false, "$date": true, `\$.a`: true, "a.$.b": true} {
+		s := special(FormatJSON, func(s *Stream) { s.Fields = map[string]string{"x": path} })
+		if err := s.Validate(); (err == nil) != valid || err != nil && !strings.Contains(err.Error(), "no $ before them") {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
 // An array has the values of paths that begin with an index, and is refused where a path begins
 // with a key: its order is not that of the features.
 func TestPathsInArrays(t *testing.T) {
