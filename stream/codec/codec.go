@@ -258,7 +258,8 @@ func (d *Decoder) open(payload []byte) ([]byte, *Refusal) {
 		payload = bytes.TrimPrefix(payload, []byte("\ufeff")) // a byte order mark, as in files
 		payload = bytes.TrimRight(payload, "\x00")            // the rest of a buffer, as in C
 	}
-	if len(payload) == 0 || !raw && len(bytes.TrimSpace(payload)) == 0 {
+	blank := len(payload) == 0 || !raw && len(bytes.TrimSpace(payload)) == 0
+	if _, value := d.codec.(valueCodec); blank && !(value && d.signals != nil) { // a signal's value may be missing
 		return nil, Refuse(Empty, "no payload")
 	}
 	return payload, nil

@@ -144,7 +144,7 @@ func TestTrailingZeros(t *testing.T) {
 		}
 	}
 	s := DefaultStream()
-	s.Topics, s.Format, s.Stage.Signals = []string{"a"}, FormatValue, []string{"x"}
+	s.Topics, s.Stage.Signals = []string{"a"}, []string{"x"}
 	if got, err := mustDecoder(t, s).Decode([]byte("\x00\x00")); err == nil || !strings.Contains(err.Error(), "empty") {
 		t.Errorf("zeros alone: %+v, %v", got, err)
 	}

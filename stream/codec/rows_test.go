@@ -423,3 +423,23 @@ func TestRetained(t *testing.T) {
 		}
 	}
 }
+
+// An empty message is a value that is missing, where the message is the value.
+func TestEmptyValue(t *testing.T) {
+	s := DefaultStream()
+	s.Topics, s.TopicTemplate, s.Format, s.Stage.Signals, s.Stage.Hold.Every = []string{"a/+"}, "a/{signal}", FormatValue, []string{"x", "y"}, time.Second
+	for _, payload := range []string{"", " \r\n", "\x00"} {
+		got, err := mustDecoder(t, s).DecodeMessage(new(Scratch), "a/y", []byte(payload))
+		if err != nil || len(got) != 1 || !math.IsNaN(got[0].X[1]) || !got[0].Absent[0] || got[0].Absent[1] {
+			t.Errorf("%q: %+v, %v, want y missing", payload, got, err)
+		}
+	}
+	s.Raw.Values = map[string]Value{"y": {Map: map[string]float64{"": 3, "on": 4}, Scale: 1}}
+	if got, err := mustDecoder(t, s).DecodeMessage(new(Scratch), "a/y", nil); err != nil || got[0].X[1] != 3 {
+		t.Errorf("with a map that has it: %+v, %v, want 3", got, err)
+	}
+	s.Stage.Hold.Every = 0
+	if got, err := mustDecoder(t, s).DecodeMessage(new(Scratch), "a/x", nil); err == nil || !strings.Contains(err.Error(), "hold keeps last values") {
+		t.Errorf("without hold: %+v, %v", got, err)
+	}
+}
