@@ -254,15 +254,20 @@ func (d *Decoder) open(payload []byte) ([]byte, *Refusal) {
 	if kind := packed(payload); kind != "" && !raw {
 		return nil, Refuse(Malformed, "compressed by %s: a stream with compression: %s, or auto, reads it", kind, kind)
 	}
-	if text := !raw && !binary; text {
-		payload = bytes.TrimPrefix(payload, []byte("\ufeff")) // a byte order mark, as in files
-		payload = bytes.TrimRight(payload, "\x00")            // the rest of a buffer, as in C
+	if !raw && !binary {
+		payload = plainText(payload)
 	}
 	blank := len(payload) == 0 || !raw && len(bytes.TrimSpace(payload)) == 0
 	if _, value := d.codec.(valueCodec); blank && !(value && d.signals != nil) { // a signal's value may be missing
 		return nil, Refuse(Empty, "no payload")
 	}
 	return payload, nil
+}
+
+// plainText returns a text without a byte order mark before it, as in files, and zeros behind it, as
+// in buffers of C.
+func plainText(text []byte) []byte {
+	return bytes.TrimRight(bytes.TrimPrefix(text, []byte("\ufeff")), "\x00")
 }
 
 // NamedTime returns the path of the time in objects where it is not the default: the

@@ -84,6 +84,8 @@ func TestRefusedState(t *testing.T) {
 		{" unavailable ", "", true, ""},
 		{`{"label":null}`, "", true, ""},
 		{" 0.0", "", true, ""},
+		{"unavailable\x00\x00", "", true, ""},
+		{"\ufeff{\"label\":null}", "", true, ""},
 		{`"stand by"`, "", true, ""},
 		{`{"label":0}`, "", true, ""},
 		{`{"label":"stand by"}`, "", true, ""},

@@ -72,7 +72,7 @@ func (d *Decoder) State(payload []byte) (label string, found bool, err error) {
 	if len(payload) > d.maxPayload {
 		return "", false, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
 	}
-	text, found := d.stateText(bytes.TrimSpace(payload))
+	text, found := d.stateText(bytes.TrimSpace(plainText(payload)))
 	if found && d.ignores(text) {
 		return "", false, nil
 	}
