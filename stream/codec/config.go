@@ -375,7 +375,7 @@ type Labels struct {
 	// Default false.
 	Sticky bool `yaml:"sticky"`
 	// Ignore are words of a state that say nothing: the state before goes on. A button tells ""
-	// after each action, for example. Default: none.
+	// after each action, for example; an object without the label tells "" as well. Default: none.
 	Ignore field.Words `yaml:"ignore"`
 	// MaxAge is the age above which a state is no label any more. 0: none. Default 0.
 	MaxAge time.Duration `yaml:"max_age"`

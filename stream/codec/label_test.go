@@ -112,7 +112,7 @@ func TestIgnoredState(t *testing.T) {
 		t.Error(err)
 	}
 	d := NewLabelDecoder(l)
-	for _, payload := range []string{`{"action":""}`, `{"action":null}`, `{"action":0.0}`, `{"action":"long release","battery":90}`, "", `""`, " 0\n", "unknown"} {
+	for _, payload := range []string{`{"action":""}`, `{"action":null}`, `{"battery":90}`, `{}`, `{"action":0.0}`, `{"action":"long release","battery":90}`, "", `""`, " 0\n", "unknown"} {
 		if label, told, err := d.State([]byte(payload)); label != "" || told || err != nil {
 			t.Errorf("%s: %q, %t, %v; want it to say nothing", payload, label, told, err)
 		}
@@ -122,8 +122,10 @@ func TestIgnoredState(t *testing.T) {
 			t.Errorf("%s: %q, %t, %v; want %q", payload, label, told, err, want)
 		}
 	}
-	if _, told, err := d.State([]byte(`{"battery":90}`)); told || err == nil {
-		t.Errorf("an object without an action: %t, %v", told, err)
+	for _, payload := range []string{`{"battery":90,"battery":91}`, `{"battery":`, `{"battery":90}x`} {
+		if _, told, err := d.State([]byte(payload)); told || err == nil {
+			t.Errorf("%s: %t, %v; want it refused", payload, told, err)
+		}
 	}
 }
 

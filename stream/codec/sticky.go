@@ -73,10 +73,10 @@ func (d *Decoder) State(payload []byte) (label string, found bool, err error) {
 		return "", false, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
 	}
 	text, found := d.stateText(bytes.TrimSpace(plainText(payload)))
-	if found && d.ignores(text) {
+	if d.ignores(text) {
 		return "", false, nil
 	}
-	if d.isNoState(text) {
+	if found && d.isNoState(text) {
 		return "", true, nil
 	}
 	readings, err := d.Decode(payload)
@@ -90,15 +90,15 @@ func (d *Decoder) State(payload []byte) (label string, found bool, err error) {
 }
 
 // stateText returns the text of a state: that at the path of the label, or the payload. An object
-// without the label has no state.
+// without the label has no state, and no text.
 func (d *Decoder) stateText(payload []byte) (text []byte, found bool) {
 	if len(payload) == 0 || payload[0] != '{' {
 		return payload, true
 	}
 	if CheckJSON(payload) == nil {
 		root := gjson.ParseBytes(payload)
-		if v := root.Get(d.label); v.Exists() && repeatedKey(root) == "" {
-			return []byte(v.String()), true // "" for null
+		if v := root.Get(d.label); repeatedKey(root) == "" {
+			return []byte(v.String()), v.Exists() // "" for null
 		}
 	}
 	return payload, false
