@@ -214,7 +214,7 @@ func (h *modelContents) reconcile() Loss {
 	base, older := h.slots[n].seq, &h.slots[1-n]
 	known := base
 	if h.ledger != nil {
-		known = h.ledger.last
+		known = max(known, h.ledger.last)
 	} else {
 		loss.Notes = append(loss.Notes, "the ledger is lost: more entries may be missing")
 	}

@@ -88,6 +88,16 @@ func TestLosses(t *testing.T) {
 	}
 }
 
+// A checkpoint is newer than the ledger where the ledger is that of the transaction before, and the
+// redo log after that is lost: no sample is lost that the checkpoint has.
+func TestLedgerBehindCheckpoint(t *testing.T) {
+	h := newModelContents()
+	h.slots[0], h.ledger = slot{generation: 1, seq: 10}, &ledger{last: 5}
+	if loss := h.reconcile(); loss.Samples != 0 || h.ledger.last != 10 {
+		t.Errorf("%d samples are lost, and the journal ends at %d; want 0 and 10", loss.Samples, h.ledger.last)
+	}
+}
+
 // run damages a copy of a sound file, and checks Verify, Open and Load.
 func (test lossTest) run(t *testing.T, sound []byte) {
 	path := tempPath(t)
