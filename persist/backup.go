@@ -64,16 +64,18 @@ func restoreFile(from, path string) (aside string, err error) {
 		return "", errors.New("the backup is this file itself; nothing was changed")
 	}
 	path = ResolveLinks(path) // a rename would replace a link, not the file
-	rename := os.Rename
+	rename := renameNew
 	before, err := lock(path, os.O_RDWR)
 	switch {
 	case err == nil:
 		defer release(before)
-		aside, err = keepAside(before, path, "replaced")
-	case errors.Is(err, fs.ErrNotExist):
-		rename, err = renameNew, nil
-	}
-	if err != nil {
+		rename = func(copied, path string) (err error) {
+			if aside, err = keepAside(before, path, "replaced"); err == nil {
+				err = os.Rename(copied, path)
+			}
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
 	_, err = copyChecked(file, path, rename)
@@ -97,13 +99,14 @@ func openSound(path string) (*os.File, os.FileInfo, error) {
 	return file, info, nil
 }
 
-// copyChecked copies a state file to a path and checks the copy; after an error it
-// leaves no file. rename gives the copy its name.
+// copyChecked copies a state file to a path and checks the copy, which has the owner of the
+// file there, if there is one; after an error it leaves no file. rename gives the copy its name.
 func copyChecked(file *os.File, path string, rename func(from, to string) error) (int64, error) {
 	to, err := CreateTemp(path)
 	if err != nil {
 		return 0, err
 	}
+	keepOwner(to, path)
 	size, err := io.Copy(to, io.NewSectionReader(file, 0, math.MaxInt64))
 	if err == nil {
 		err = checkSound(to, size)

@@ -18,6 +18,10 @@ func TestReplacementKeepsOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	copied := tempPath(t)
+	if _, err := Backup(path, copied); err != nil {
+		t.Fatal(err)
+	}
 	uid, gid := os.Getuid(), os.Getgid()
 	if uid == 0 {
 		uid, gid = 4711, 4712
@@ -25,12 +29,20 @@ func TestReplacementKeepsOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	closeStore(t, newStore(t, path, Options{})) // compacts it
-	after, err := os.Stat(path)
-	if err != nil || os.SameFile(before, after) {
-		t.Fatalf("the file was not replaced: %v", err)
-	}
-	if is := after.Sys().(*syscall.Stat_t); int(is.Uid) != uid || int(is.Gid) != gid || after.Mode().Perm() != 0o600 {
-		t.Errorf("user %d, group %d, mode %v; want %d, %d, 0600", is.Uid, is.Gid, after.Mode(), uid, gid)
+	for _, replace := range []func() error{
+		func() error { closeStore(t, newStore(t, path, Options{})); return nil }, // compacts it
+		func() error { _, err := Restore(copied, path); return err },
+	} {
+		if err := replace(); err != nil {
+			t.Fatal(err)
+		}
+		after, err := os.Stat(path)
+		if err != nil || os.SameFile(before, after) {
+			t.Fatalf("the file was not replaced: %v", err)
+		}
+		if is := after.Sys().(*syscall.Stat_t); int(is.Uid) != uid || int(is.Gid) != gid || after.Mode().Perm() != 0o600 {
+			t.Errorf("user %d, group %d, mode %v; want %d, %d, 0600", is.Uid, is.Gid, after.Mode(), uid, gid)
+		}
+		before = after
 	}
 }

@@ -6,11 +6,15 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // asAnother runs f as a user who may write neither the file nor the folder of root.
@@ -78,5 +82,46 @@ func TestRemedyOfReadOnlyFileSystem(t *testing.T) {
 	}
 	if got := remedy(syscall.EIO); got != "" {
 		t.Errorf("of another error: %q", got)
+	}
+}
+
+// A restore for which there is no room leaves the files that earlier ones have kept.
+func TestRestoreWithoutRoom(t *testing.T) {
+	path, copied := tempPath(t), tempPath(t)
+	closeStore(t, newStore(t, path, Options{}))
+	if _, err := Backup(path, copied); err != nil {
+		t.Fatal(err)
+	}
+	for range keptAside {
+		if _, err := Restore(copied, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := func() (names []string) {
+		entries, err := os.ReadDir(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	before := files()
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var was unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: pageSize, Max: unix.RLIM_INFINITY}, &was); err != nil {
+		t.Skip("the size of files cannot be limited here: ", err)
+	}
+	_, err := Restore(copied, path)
+	if err := unix.Prlimit(0, unix.RLIMIT_FSIZE, &was, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(err, syscall.EFBIG) {
+		t.Errorf("error %v, want %v", err, syscall.EFBIG)
+	}
+	if after := files(); !slices.Equal(after, before) {
+		t.Errorf("the files are %v, were %v", after, before)
 	}
 }
