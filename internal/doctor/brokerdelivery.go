@@ -10,6 +10,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/process"
+	"edge/stream/codec"
 	"edge/stream/field"
 )
 
@@ -107,8 +108,9 @@ func (p *brokerProbe) finds(ctx context.Context, topic, filter string) (bool, er
 func (p *brokerProbe) wantsRetained() string {
 	var names []string
 	for _, name := range field.Names(p.cfg.Streams) {
-		s := p.cfg.Streams[name]
-		if s.AcceptsRetained() && slices.ContainsFunc(s.Topics, func(f string) bool { return strings.ContainsAny(f, "+#") }) {
+		if slices.ContainsFunc(inputs(p.cfg.Streams[name]), func(s codec.Stream) bool {
+			return s.AcceptsRetained() && strings.ContainsAny(strings.Join(s.Topics, ""), "+#")
+		}) {
 			names = append(names, name)
 		}
 	}

@@ -136,11 +136,13 @@ func (p *brokerProbe) payload(ctx context.Context) error {
 	const name = "largest message"
 	need := 0
 	for _, s := range p.cfg.Streams {
-		need = max(need, int(s.MaxPayload))
+		for _, in := range inputs(s) {
+			need = max(need, int(in.MaxPayload))
+		}
 	}
 	first := min(need, probePayload)
-	size := first
-	for size >= leastPayload {
+	size, least := first, min(first, leastPayload)
+	for size >= least {
 		passes, err := p.passes(ctx, size)
 		if err != nil {
 			return err
@@ -152,8 +154,8 @@ func (p *brokerProbe) payload(ctx context.Context) error {
 	}
 	figure := map[string]int{"passes": size, "configured": need}
 	switch {
-	case size < leastPayload:
-		p.d.add(name, Fail, fmt.Sprintf("not even %d bytes pass", leastPayload), "raise the broker's limit (mosquitto: max_packet_size, message_size_limit)", figure)
+	case size < least:
+		p.d.add(name, Fail, fmt.Sprintf("not even %d bytes pass", 2*size), "raise the broker's limit (mosquitto: max_packet_size, message_size_limit)", figure)
 	case size < min(first, ownPayload):
 		p.d.add(name, Fail, fmt.Sprintf("%d bytes pass, %d do not; the daemon's own info and predictions may be as large, and are discarded then", size, 2*size),
 			"raise the broker's limit (mosquitto: max_packet_size, message_size_limit)", figure)
