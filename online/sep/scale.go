@@ -15,12 +15,7 @@ import (
 func RobustScale(s *model.Scale, x []float64, n, d int) {
 	col, sorted := make([]float64, 0, n), make([]float64, 0, n)
 	for j := range d {
-		col = col[:0]
-		for i := range n {
-			if v := x[i*d+j]; v-v == 0 {
-				col = append(col, v)
-			}
-		}
+		col = column(col[:0], x, n, d, j)
 		if len(col) == 0 {
 			s.Mu[j], s.Sd[j] = 0, 1
 			continue
@@ -42,15 +37,10 @@ func RobustScale(s *model.Scale, x []float64, n, d int) {
 // rows in x, or if common is true the root of their mean variance for all.
 // Missing values are left out.
 func PlainScale(s *model.Scale, x []float64, n int, common bool) {
-	d := len(s.Mu)
+	d, col := len(s.Mu), make([]float64, 0, n)
 	var total float64
 	for j := range d {
-		col := make([]float64, 0, n)
-		for i := range n {
-			if v := x[i*d+j]; v-v == 0 {
-				col = append(col, v)
-			}
-		}
+		col = column(col[:0], x, n, d, j)
 		if len(col) == 0 {
 			s.Mu[j], s.Sd[j] = 0, 1
 			continue
@@ -71,6 +61,17 @@ func PlainScale(s *model.Scale, x []float64, n int, common bool) {
 	for j := range s.Sd {
 		s.Sd[j] = math.Sqrt(total)
 	}
+}
+
+// column appends the values of feature j in the n raw rows of x, without missing ones, to col. As in
+// model.Scale.To a value beyond model.MaxFeature counts as that.
+func column(col, x []float64, n, d, j int) []float64 {
+	for i := range n {
+		if v := x[i*d+j]; v-v == 0 {
+			col = append(col, min(max(v, -model.MaxFeature), model.MaxFeature))
+		}
+	}
+	return col
 }
 
 // meanSd returns mean and population standard deviation, 1 for a constant
@@ -116,12 +117,7 @@ func ranks(x []float64, n, d int) []float64 {
 	all := make([]float64, 0, d*model.RankPoints)
 	col := make([]float64, 0, n)
 	for j := range d {
-		col = col[:0]
-		for i := range n {
-			if v := x[i*d+j]; v-v == 0 {
-				col = append(col, v)
-			}
-		}
+		col = column(col[:0], x, n, d, j)
 		if len(col) == 0 {
 			col = append(col, 0)
 		}
