@@ -331,7 +331,9 @@ func (d decoder) extras(allowed uint) (e extras) {
 		case tagDevice:
 			e.device = d.String(maxDevice)
 		case tagWindow:
-			e.from, e.to = int64(d.Uint64()), int64(d.Uint64())
+			if e.from, e.to = int64(d.Uint64()), int64(d.Uint64()); e.to == 0 {
+				d.Fail("a window without an end")
+			}
 		case tagLast:
 			e.meta.Last = d.Int(maxClasses, "class")
 		}
