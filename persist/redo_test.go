@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"syscall"
 	"testing"
@@ -278,18 +279,29 @@ func TestRedoWrittenOver(t *testing.T) {
 	}
 }
 
-// FuzzRedo reads any pages as a redo log: it must not panic, and reads within the pages.
+// FuzzRedo reads any changes, and two frames of them in which a byte may be damaged: what is read
+// is what was written, or nothing.
 func FuzzRedo(f *testing.F) {
-	list := []change{{bucketLedger, "m", []byte("value")}, {"journal/m", "12345678", bytes.Repeat([]byte("x"), pageSize)}, {"pending/m", "1", nil}}
-	frame := appendFrame(nil, 3, 1, appendChanges(nil, list))
-	f.Add(frame, uint64(3))
-	f.Add(append(frame, appendFrame(nil, 3, 2, appendChanges(nil, list[:1]))...), uint64(3))
-	f.Add(make([]byte, 2*pageSize), uint64(1))
-	f.Fuzz(func(t *testing.T, half []byte, epoch uint64) {
-		half = half[:len(half)/pageSize*pageSize]
-		r := readHalf(half, epoch, anyFrame, func([]change) {})
-		if r.pages > len(half)/pageSize {
-			t.Errorf("%d pages of %d", r.pages, len(half)/pageSize)
+	list := []change{{bucketLedger, "m", []byte("value")}, {"journal/m", "12345678", bytes.Repeat([]byte("x"), 60)}, {"pending/m", "1", nil}}
+	for _, payload := range [][]byte{appendChanges(nil, list), appendChanges(nil, list[:1]), nil, {2}} {
+		f.Add(payload, uint64(3), uint16(0), byte(0))
+		f.Add(payload, uint64(4), uint16(40), byte(1))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte, epoch uint64, at uint16, flip byte) {
+		want, err := decodeChanges(payload)
+		if again, e := decodeChanges(appendChanges(nil, want)); err == nil && (e != nil || !reflect.DeepEqual(again, want)) {
+			t.Errorf("round trip of %v gave %v, %v", want, again, e)
+		}
+		half := appendFrame(appendFrame(nil, epoch, 1, payload), epoch, 2, payload)
+		half[int(at)%len(half)] ^= flip
+		read := 0
+		r := readHalf(half, epoch, anyFrame, func(got []change) {
+			if read++; !reflect.DeepEqual(got, want) {
+				t.Errorf("frame %d has %v, want %v", read, got, want)
+			}
+		})
+		if r.pages > len(half)/pageSize || read > 2 || err != nil && read > 0 || flip == 0 && err == nil && (read != 2 || r.gap) {
+			t.Errorf("%d frames on %d of %d pages, gap %v; the changes: %v", read, r.pages, len(half)/pageSize, r.gap, err)
 		}
 	})
 }
