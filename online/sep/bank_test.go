@@ -31,7 +31,7 @@ func blob(rng *rand.Rand, d int) (x []float64, class int) {
 
 // newTestBank returns a bank of three classes, begun with 20 blobs that it has
 // not learnt.
-func newTestBank(t *testing.T, cfg Config, rng *rand.Rand) *Bank {
+func newTestBank(t testing.TB, cfg Config, rng *rand.Rand) *Bank {
 	t.Helper()
 	b := New(cfg, &model.Posterior{Weights: slices.Repeat([]float64{1 / float64(len(cfg.Horizons))}, len(cfg.Horizons))})
 	begin(t, b, rng)
@@ -39,7 +39,7 @@ func newTestBank(t *testing.T, cfg Config, rng *rand.Rand) *Bank {
 }
 
 // begin builds the model of b from 20 blobs of three classes, which it has not learnt.
-func begin(t *testing.T, b *Bank, rng *rand.Rand) {
+func begin(t testing.TB, b *Bank, rng *rand.Rand) {
 	t.Helper()
 	var x []float64
 	for range 20 {
@@ -70,7 +70,7 @@ func learn(b *Bank, rng *rand.Rand, n int) error {
 }
 
 // feed learns n minibatches of the largest size.
-func feed(t *testing.T, b *Bank, rng *rand.Rand, n int) {
+func feed(t testing.TB, b *Bank, rng *rand.Rand, n int) {
 	t.Helper()
 	for range n {
 		if err := learn(b, rng, b.cfg.Batch); err != nil {
@@ -91,6 +91,19 @@ func encoded(b *Bank) []byte {
 	return e.Buf
 }
 
+// decoded reads a state that encoded wrote.
+func decoded(cfg Config, data []byte) (*Bank, error) {
+	b := New(cfg, &model.Posterior{Weights: slices.Repeat([]float64{1 / float64(len(cfg.Horizons))}, len(cfg.Horizons))})
+	d := wire.NewDecoder(data, "", wire.ErrState)
+	b.DecodeScale(d, true)
+	b.DecodeSites(d, b.DecodeParams(d, 3, 100, 0))
+	b.DecodePairs(d)
+	if d.Len() > 0 {
+		b.DecodeWaiting(d)
+	}
+	return b, d.End()
+}
+
 // A state that is read carries on with the same numbers.
 func TestDecodeCarriesOn(t *testing.T) {
 	for _, perClass := range []bool{false, true} {
@@ -103,13 +116,8 @@ func TestDecodeCarriesOn(t *testing.T) {
 			t.Fatalf("the gradient has not followed %d samples, want those of a minibatch, %d", b.waiting, cfg.Batch)
 		}
 		data := encoded(b)
-		again := New(cfg, &model.Posterior{Weights: slices.Clone(b.view.Weights)})
-		d := wire.NewDecoder(data, "", wire.ErrState)
-		again.DecodeScale(d, true)
-		again.DecodeSites(d, again.DecodeParams(d, 3, 100, 0))
-		again.DecodePairs(d)
-		again.DecodeWaiting(d)
-		if err := d.End(); err != nil {
+		again, err := decoded(cfg, data)
+		if err != nil {
 			t.Fatal(err)
 		}
 		feed(t, b, rand.New(rand.NewPCG(2, 2)), 10)
@@ -121,16 +129,72 @@ func TestDecodeCarriesOn(t *testing.T) {
 			if cut%97 != 0 {
 				continue
 			}
-			d := wire.NewDecoder(data[:cut], "", wire.ErrState)
-			other := New(cfg, &model.Posterior{Weights: slices.Clone(b.view.Weights)})
-			other.DecodeScale(d, true)
-			other.DecodeSites(d, other.DecodeParams(d, 3, 100, 0))
-			other.DecodePairs(d)
-			if !errors.Is(d.Err(), wire.ErrState) {
-				t.Errorf("%d of %d bytes: %v", cut, len(data), d.Err())
+			if _, err := decoded(cfg, data[:cut]); !errors.Is(err, wire.ErrState) {
+				t.Errorf("%d of %d bytes: %v", cut, len(data), err)
 			}
 		}
 	}
+}
+
+// Numbers that no bank has are refused: a step with them would fail, and so would each after it.
+func TestDecodeRefuses(t *testing.T) {
+	for name, spoil := range map[string]func(b *Bank){
+		"mean":                      func(b *Bank) { b.view.Scale.Mu[1] = math.Inf(-1) },
+		"standard deviation":        func(b *Bank) { b.view.Scale.Sd[1] = math.Inf(1) },
+		"no standard deviation":     func(b *Bank) { b.view.Scale.Sd[1] = 0 },
+		"standard deviation before": func(b *Bank) { b.sd0[0] = math.Inf(1) },
+		"parameter":                 func(b *Bank) { b.params.Z()[0] = math.Inf(1) },
+		"moment":                    func(b *Bank) { b.opt.M[0] = math.Inf(1) },
+		"square":                    func(b *Bank) { b.opt.V[0] = -1 },
+		"endless square":            func(b *Bank) { b.opt.V[3] = math.Inf(1) },
+		"site":                      func(b *Bank) { b.sites[1].s2[0] = math.Inf(1) },
+		"absorbed site":             func(b *Bank) { b.sites[0].diagonal[0] = -1e9 },
+		"pair":                      func(b *Bank) { b.sites[0].p1[(b.winY[0]+1)%3*b.capacity] = math.Inf(1) },
+	} {
+		rng := rand.New(rand.NewPCG(1, 1))
+		cfg := testConfig(3)
+		b := newTestBank(t, cfg, rng)
+		feed(t, b, rng, 21)
+		if _, err := decoded(cfg, encoded(b)); err != nil {
+			t.Fatal(err)
+		}
+		spoil(b)
+		if _, err := decoded(cfg, encoded(b)); !errors.Is(err, wire.ErrState) {
+			t.Errorf("%s: %v, want %v", name, err, wire.ErrState)
+		}
+	}
+}
+
+// A state that is accepted has the bytes that were read, and can be used.
+func FuzzDecode(f *testing.F) {
+	cfg := testConfig(2)
+	cfg.Inducing, cfg.Horizons, cfg.Window = 3, cfg.Horizons[1:2], 4
+	for _, n := range []int{0, 3, 8} {
+		rng := rand.New(rand.NewPCG(1, 1))
+		b := newTestBank(f, cfg, rng)
+		feed(f, b, rng, n)
+		f.Add(encoded(b))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := decoded(cfg, data)
+		if err != nil {
+			if !errors.Is(err, wire.ErrState) {
+				t.Errorf("refused with %v", err)
+			}
+			return
+		}
+		again, err := decoded(cfg, encoded(b))
+		if err != nil || !slices.Equal(encoded(again), encoded(b)) {
+			t.Fatalf("the second decoding: %v", err)
+		}
+		if n := len(b.view.Latent); n != 3 {
+			return
+		}
+		before := encoded(b)
+		if err := learn(b, rand.New(rand.NewPCG(2, 2)), cfg.Batch); err != nil && !slices.Equal(encoded(b), before) {
+			t.Errorf("a step that failed, %v, is not undone", err)
+		}
+	})
 }
 
 // Undo restores the state before a step that failed half way.

@@ -1,6 +1,8 @@
 package sep
 
 import (
+	"slices"
+
 	"edge/model"
 	"edge/online/wire"
 )
@@ -17,15 +19,16 @@ func (b *Bank) EncodeScale(e *wire.Encoder, warm bool) {
 
 // DecodeScale reads the values that EncodeScale wrote.
 func (b *Bank) DecodeScale(d *wire.Decoder, warm bool) {
-	d.Fill(b.view.Scale.Mu, "scale")
-	d.Fill(b.view.Scale.Sd, "scale")
-	for _, sd := range b.view.Scale.Sd {
-		if !(sd > 0) {
+	d.Numbers(b.view.Scale.Mu, "scale")
+	d.Numbers(b.view.Scale.Sd, "scale")
+	if warm {
+		b.sd0 = make([]float64, b.cfg.Features)
+		d.Numbers(b.sd0, "scale")
+	}
+	for _, sd := range slices.Concat(b.view.Scale.Sd, b.sd0) {
+		if sd <= 0 {
 			d.Fail("a standard deviation is not positive")
 		}
-	}
-	if warm {
-		b.sd0 = d.Floats(b.cfg.Features, "scale")
 	}
 }
 
@@ -86,8 +89,13 @@ func (b *Bank) DecodeParams(d *wire.Decoder, classes, window, pending int) (n in
 		b.Grow(k)
 	}
 	d.Fill(b.params.Theta, "parameters")
-	d.Fill(b.opt.M, "optimiser")
-	d.Fill(b.opt.V, "optimiser")
+	d.Numbers(b.opt.M, "optimiser")
+	d.Numbers(b.opt.V, "optimiser")
+	for _, v := range b.opt.V {
+		if v < 0 {
+			d.Fail("a squared gradient is negative")
+		}
+	}
 	b.opt.Steps = d.Uint()
 	return n
 }
