@@ -79,6 +79,9 @@ type commitID struct {
 func newestCommit(file io.ReaderAt) (id commitID) {
 	id.read, _ = file.ReadAt(id.metas[:], 0) // a shorter result differs from a complete one
 	m := newestMeta(file)
-	id.redo, _ = readRedo(file, int64(m.high)*pageSize, m, anyFrame)
+	size := int64(m.high) * pageSize
+	if _, err := file.ReadAt(make([]byte, 1), size-1); err == nil { // else the file is not that long
+		id.redo, _ = readRedo(file, size, m, anyFrame)
+	}
 	return id
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -130,6 +131,32 @@ func TestVerifyNever(t *testing.T) {
 	got := make([]byte, len(want)+1)
 	if n, err := to.ReadAt(got, 0); err != io.EOF || !bytes.Equal(got[:n], want) {
 		t.Errorf("the copy differs: %d bytes, %v", n, err)
+	}
+}
+
+// A file in use may have been written over: a high-water mark beyond its end takes no memory.
+func TestHighWaterMarkBeyondTheFile(t *testing.T) {
+	path := tempPath(t)
+	s := newStore(t, path, Options{})
+	newTruths(t, s, "m")
+	closeStore(t, s)
+	file := readFile(t, path)
+	for _, high := range []uint64{1 << 40, 1 << 50, 1<<52 + 3, 1<<64 - 1} {
+		for page := range 2 {
+			b := file[page*pageSize+pageHeader:]
+			byteOrder.PutUint64(b[40:], high)
+			h := fnv.New64a()
+			h.Write(b[:metaSize-8])
+			byteOrder.PutUint64(b[metaSize-8:], h.Sum64())
+		}
+		if m := newestMeta(bytes.NewReader(file)); m.high != high {
+			t.Fatalf("the high-water mark is %d, want %d", m.high, high)
+		}
+		if to, err := copyStill(bytes.NewReader(file), "edge.db"); to == nil || err != nil {
+			t.Errorf("mark %d: copyStill = %v, %v, want a copy", high, to, err)
+		} else {
+			to.Close()
+		}
 	}
 }
 
