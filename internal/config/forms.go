@@ -26,7 +26,7 @@ type ordered interface {
 	Entries() iter.Seq2[string, any]
 }
 
-// kindOf returns the kind of a node, Present if it has no form of a configuration.
+// kindOf returns the kind of a node that is no alias.
 func kindOf(n *yaml.Node) field.Kind {
 	switch n.Kind {
 	case yaml.ScalarNode:

@@ -79,7 +79,7 @@ func (h HTTP) Validate(control bool) error {
 			fail("listen", "%s: want host:port, such as 127.0.0.1:9107, or nothing", h.Listen)
 		}
 	}
-	if _, open := openToNetwork(h.Listen); open && control && h.Password.IsZero() && !h.ControlWithoutPassword {
+	if openToNetwork(h.Listen) && control && h.Password.IsZero() && !h.ControlWithoutPassword {
 		fail("listen", "%s can be reached from other machines, control.enabled is true and there is no password, so that anyone there could label samples: set http.password, or listen on 127.0.0.1, or, if that is meant, set http.control_without_password: true as well", h.Listen)
 	}
 	for i, name := range h.Hosts {
@@ -116,11 +116,12 @@ func (h HTTP) Readable() error {
 // Exposures returns the ways in which other machines can use the page that may
 // not be intended. control reports whether the page accepts labels.
 func (h HTTP) Exposures(control bool) (found []Exposure) {
-	at, open := openToNetwork(h.Listen)
-	if !open {
+	if !openToNetwork(h.Listen) {
 		return nil
 	}
-	add := func(reason, advice string) { found = append(found, Exposure{"http.listen " + at, reason, advice}) }
+	add := func(reason, advice string) {
+		found = append(found, Exposure{"http.listen " + h.Listen, reason, advice})
+	}
 	switch {
 	case h.Password.IsZero() && control:
 		add("the page, the API and the metrics can be reached from other machines without a password, and labels are taken from anyone there", "http.password and http.tls, or listen on 127.0.0.1")
@@ -134,11 +135,8 @@ func (h HTTP) Exposures(control bool) (found []Exposure) {
 
 // openToNetwork reports whether an address accepts connections from other
 // machines.
-func openToNetwork(listen string) (host string, open bool) {
+func openToNetwork(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return "", false
-	}
 	ip := net.ParseIP(host)
-	return listen, host != "localhost" && (ip == nil || !ip.IsLoopback())
+	return err == nil && host != "localhost" && (ip == nil || !ip.IsLoopback())
 }

@@ -10,7 +10,7 @@ import (
 
 func TestOpenToNetwork(t *testing.T) {
 	for listen, want := range map[string]bool{"127.0.0.1:9107": false, "[::1]:9107": false, "localhost:9107": false, ":9107": true, "0.0.0.0:9107": true, "192.168.1.4:9107": true, "": false} {
-		if _, open := openToNetwork(listen); open != want {
+		if open := openToNetwork(listen); open != want {
 			t.Errorf("%q is open: %v", listen, open)
 		}
 	}
