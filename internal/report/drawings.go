@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -70,7 +71,7 @@ func runCharts(r *Report) []*chart {
 		yText  func(float64) string
 		figure func(Run) float64
 		mean   float64
-	}{{errors, "fraction wrong", tickPercent, RunError, r.Error}, {losses, "log loss, nats", short, RunNLL, r.NLL}} {
+	}{{errors, "fraction wrong", tickPercent, runError, r.Error}, {losses, "log loss, nats", short, runNLL, r.NLL}} {
 		top := c.mean
 		for _, run := range r.Runs {
 			top = largest(top, c.figure(run))
@@ -145,7 +146,7 @@ func confusionChart(r *Report) *chart {
 		return nil
 	}
 	names := classNames(r)
-	slices.SortStableFunc(pairs, func(a, b *pair) int { return int(int64(b.n) - int64(a.n)) })
+	slices.SortStableFunc(pairs, func(a, b *pair) int { return cmp.Compare(b.n, a.n) })
 	c.Sentence = fmt.Sprintf("%s of %s predicted samples are on the diagonal, where label and prediction agree.", count(right), count(n))
 	if len(pairs) > 0 {
 		p := pairs[0]
@@ -204,7 +205,7 @@ func classChart(r *Report) *chart {
 	if len(all) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(all, func(a, b *score.ClassScore) int { return int(int64(b.N) - int64(a.N)) })
+	slices.SortStableFunc(all, func(a, b *score.ClassScore) int { return cmp.Compare(b.N, a.N) })
 	worst := all[0]
 	c := &chart{ID: "classes", Title: "Scores of each class", Note: "precision: fraction of its predictions that are right; recall: fraction of its samples that are found",
 		Key:   []key{{"first bar", "precision"}, {"second bar", "recall"}},

@@ -21,16 +21,14 @@ type Run struct {
 	Judged   uint64     `json:"judged,omitempty"`
 }
 
-// RunError returns the error of a run, for StandardError.
-func RunError(r Run) float64 { return r.Error }
+func runError(r Run) float64 { return r.Error }
 
-// RunNLL returns the log loss of a run, for StandardError.
-func RunNLL(r Run) float64 { return r.NLL }
+func runNLL(r Run) float64 { return r.NLL }
 
-// StandardError returns the standard error of a figure's mean over the runs; 0
+// standardError returns the standard error of a figure's mean over the runs; 0
 // for a single run. Folds and splits of one set overlap, which makes the true
 // standard error larger.
-func StandardError(runs []Run, figure func(Run) float64) float64 {
+func standardError(runs []Run, figure func(Run) float64) float64 {
 	n := float64(len(runs))
 	if n < 2 {
 		return 0
@@ -87,12 +85,12 @@ func Mean(reports []*Report) *Report {
 		mean.Runs = append(mean.Runs, Run{r.Seed, r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Balanced, r.Kappa, r.Digest, r.Held, r.Judges})
 	}
 	mean.StandardErrors = StandardErrors{
-		ErrorSE: StandardError(mean.Runs, RunError), NLLSE: StandardError(mean.Runs, RunNLL),
-		BrierSE:    StandardError(mean.Runs, func(r Run) float64 { return r.Brier }),
-		ECESE:      StandardError(mean.Runs, func(r Run) float64 { return r.ECE }),
-		MacroF1SE:  StandardError(mean.Runs, func(r Run) float64 { return r.MacroF1 }),
-		BalancedSE: score.Real(StandardError(mean.Runs, func(r Run) float64 { return float64(r.Balanced) })),
-		KappaSE:    score.Real(StandardError(mean.Runs, func(r Run) float64 { return float64(r.Kappa) })),
+		ErrorSE: standardError(mean.Runs, runError), NLLSE: standardError(mean.Runs, runNLL),
+		BrierSE:    standardError(mean.Runs, func(r Run) float64 { return r.Brier }),
+		ECESE:      standardError(mean.Runs, func(r Run) float64 { return r.ECE }),
+		MacroF1SE:  standardError(mean.Runs, func(r Run) float64 { return r.MacroF1 }),
+		BalancedSE: score.Real(standardError(mean.Runs, func(r Run) float64 { return float64(r.Balanced) })),
+		KappaSE:    score.Real(standardError(mean.Runs, func(r Run) float64 { return float64(r.Kappa) })),
 	}
 	mean.Asked = meanAsked(reports)
 	mean.Sets, mean.SetsWorst = meanSets(reports)

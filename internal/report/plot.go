@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -157,11 +156,10 @@ func largest(least float64, all ...float64) float64 {
 
 // smallest returns the smallest number of all that is not NaN, at most most.
 func smallest(most float64, all ...float64) float64 {
-	return -largest(-most, slices.Collect(func(yield func(float64) bool) {
-		for _, v := range all {
-			if !yield(-v) {
-				return
-			}
+	for _, v := range all {
+		if v < most {
+			most = v
 		}
-	})...)
+	}
+	return most
 }
