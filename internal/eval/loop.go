@@ -84,7 +84,7 @@ func Run(ctx context.Context, rows dataset.Rows, p Policy, progress func(int)) (
 // streamPolicy is a policy whose scores make a report.
 type streamPolicy interface {
 	Policy
-	// finish learns the labels that have not come when the rows end.
+	// finish follows the last row: labels that were held back for others are learnt.
 	finish()
 	// complete adds the results of the policy to the report of the learner.
 	complete(r *report.Report, curve report.Curve)

@@ -134,15 +134,7 @@ func (r *rollback) follow(l *online.Learner, out *online.Outcome) {
 	}
 	if r.since == stateEvery && l.WarmedUp() {
 		state, _ := l.AppendBinary(nil)
-		r.states = append(keepLast(r.states, keptStates-1), state)
+		r.states = append(slices.Delete(r.states, 0, max(len(r.states)-keptStates+1, 0)), state)
 	}
 	r.since %= stateEvery
-}
-
-// keepLast drops all but the last n, in place.
-func keepLast[T any](list []T, n int) []T {
-	if len(list) <= n {
-		return list
-	}
-	return append(list[:0], list[len(list)-n:]...)
 }
