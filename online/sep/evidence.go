@@ -34,12 +34,7 @@ type chaining struct {
 }
 
 // share lets a team run the tasks of e.
-func (e *Evidence) share(t *team) { e.team, e.chaining.rows = t, e.chainTask }
-
-func (e *Evidence) chainTask(_, i int) error {
-	e.chainRows(i)
-	return nil
-}
+func (e *Evidence) share(t *team) { e.team, e.chaining.rows = t, e.chainRows }
 
 // Resize makes room for n samples of d features and m inducing points, and clears W and Q.
 func (e *Evidence) Resize(n, m, d int) {
@@ -105,14 +100,14 @@ func (e *Evidence) hadamard(n int, b *model.Basis, kx []float64) (sum, trace flo
 	for i := range m {
 		trace += e.kk[i*m+i]
 	}
-	for i := range m { // J = sym(Kbar) ∘ c(Z,Z)
-		e.phi[i*m+i] = 0.5 * (e.kk[i*m+i] + e.kk[i*m+i]) * b.Amp
+	for i := range m { // J
+		e.phi[i*m+i] = e.kk[i*m+i] * b.Amp
 		for j := i + 1; j < m; j++ {
 			v := 0.5 * (e.kk[i*m+j] + e.kk[j*m+i]) * b.L[i*m+j]
 			e.phi[i*m+j], e.phi[j*m+i] = v, v
 		}
 	}
-	for i := range n { // H = kbar ∘ kx
+	for i := range n { // H
 		row, k := e.kbar[i*m:(i+1)*m], kx[i*m:(i+1)*m]
 		var s float64
 		for j, v := range row {
@@ -137,13 +132,11 @@ func (e *Evidence) chain(b *model.Basis, p *model.Params, n int, x []float64, su
 	}
 	t, tasks := &e.chaining, model.RowTasks(m)
 	t.b, t.z, t.x, t.n = b, p.Z(), x, n
-	if e.team == nil {
-		for i := range tasks {
-			e.chainRows(i)
-		}
-	} else {
-		_ = e.team.run(tasks, float64(m*d*(m+n+expCost))/float64(tasks), t.rows)
+	rows := t.rows
+	if rows == nil { // without a team
+		rows = e.chainRows
 	}
+	_ = e.team.run(tasks, float64(m*d*(m+n+expCost))/float64(tasks), rows)
 	clear(dl)
 	for j := range m {
 		*sum += e.jsum[j]
@@ -163,7 +156,7 @@ func (e *Evidence) chain(b *model.Basis, p *model.Params, n int, x []float64, su
 // in the gradient in log ℓ,
 //
 //	HᵀX + 2JZ − (colsum(H) + 2 rowsum(J))∘Z, and the squares likewise
-func (e *Evidence) chainRows(i int) {
+func (e *Evidence) chainRows(_, i int) error {
 	t := &e.chaining
 	m, d := t.b.M, t.b.D
 	from, to := model.TaskRows(i, m)
@@ -182,6 +175,7 @@ func (e *Evidence) chainRows(i int) {
 			dz[i] = (hx - float64(hs*zj) + 2*(jz-float64(js*zj))) * (t.b.InvEll[i] * t.b.InvEll[i])
 		}
 	}
+	return nil
 }
 
 // Pull adds to grad the gradient of a normal prior of that precision on each log ℓ
