@@ -112,3 +112,29 @@ func TestPoolIsBounded(t *testing.T) {
 	first.GiveBack()
 	<-done
 }
+
+// A bank gets the workspace that it had last, and else one of its shape.
+func TestPoolKeepsOwners(t *testing.T) {
+	pool := NewPool(2)
+	var banks [3]*Bank
+	for i := range banks {
+		banks[i] = newTestBank(t, testConfig(3), rand.New(rand.NewPCG(1, uint64(i))))
+		banks[i].UsePool(pool, nil)
+	}
+	take := func(b *Bank) *float64 {
+		b.ready()
+		return &b.work.u[0]
+	}
+	first, second := take(banks[0]), take(banks[1])
+	for range 2 {
+		banks[0].GiveBack()
+		banks[1].GiveBack()
+		if take(banks[1]) != second || take(banks[0]) != first {
+			t.Fatal("a bank has the workspace of another one")
+		}
+	}
+	banks[0].GiveBack()
+	if take(banks[2]) != first {
+		t.Error("a bank without a workspace has made one, although one of its shape is idle")
+	}
+}

@@ -31,3 +31,32 @@ func TestScaleOfHugeValues(t *testing.T) {
 		t.Errorf("ranks %g", r)
 	}
 }
+
+// The scaling follows the known values by their number over the memory, at most by half; values are
+// clipped, and a tenth of the standard deviation before stays. The digits are by hand.
+func TestTrack(t *testing.T) {
+	nan := math.NaN()
+	for name, c := range map[string]struct {
+		x      []float64
+		memory float64
+		sd0    float64
+		mu, sd float64 // afterwards; 10 and 2 before
+	}{
+		"two of three":  {[]float64{11, nan, 13}, 10, 2, 10.4, math.Sqrt(0.8*4 + 0.2*(0.6*0.6+2.6*2.6)/2)},
+		"outlier":       {[]float64{1e9}, 10, 2, 11.6, math.Sqrt(0.9*4 + 0.1*14.4*14.4)}, // 8 standard deviations away: 26
+		"outlier below": {[]float64{-1e9}, 10, 2, 8.4, math.Sqrt(0.9*4 + 0.1*14.4*14.4)},
+		"short memory":  {[]float64{12, 12, 12}, 1, 2, 11, math.Sqrt(0.5*4 + 0.5)},
+		"none":          {[]float64{nan, nan}, 10, 2, 10, 2},
+		"least":         {[]float64{10, 10}, 2, 30, 10, 3},
+	} {
+		s := &model.Scale{Mu: []float64{0, 10}, Sd: []float64{1, 2}, Clip: 8}
+		var x []float64
+		for _, v := range c.x {
+			x = append(x, 0, v)
+		}
+		track(s, []float64{1, c.sd0}, x, len(c.x), c.memory)
+		if math.Abs(s.Mu[1]-c.mu) > 1e-12 || math.Abs(s.Sd[1]-c.sd) > 1e-12 || s.Mu[0] != 0 {
+			t.Errorf("%s: mean %v and standard deviation %v, want %v and %v; the other mean is %v", name, s.Mu[1], s.Sd[1], c.mu, c.sd, s.Mu[0])
+		}
+	}
+}
