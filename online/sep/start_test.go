@@ -72,3 +72,25 @@ func TestOrder(t *testing.T) {
 		}
 	}
 }
+
+// Where there are more centres than different rows, a centre that no row is nearest to stays one of them.
+func TestCentresOfFewRows(t *testing.T) {
+	const d = 2
+	rows := [][]float64{{0, 1}, {5, 5}, {-3, 2}}
+	var x []float64
+	for i := range 30 {
+		x = append(x, rows[i%3]...)
+	}
+	centres := make([]float64, 7*d)
+	KMeans(centres, x, 30, d, rand.New(rand.NewPCG(3, 3)))
+	found := map[int]bool{}
+	for c := range slices.Chunk(centres, d) {
+		at := slices.IndexFunc(rows, func(row []float64) bool { return slices.Equal(row, c) })
+		if found[at] = true; at < 0 {
+			t.Errorf("centre %v is none of the rows", c)
+		}
+	}
+	if len(found) != 3 {
+		t.Errorf("the centres are %d of 3 rows", len(found))
+	}
+}
