@@ -136,6 +136,37 @@ func TestDecodeCarriesOn(t *testing.T) {
 	}
 }
 
+// A minibatch of more than 16 samples makes several steps, each of samples spread over all of it.
+func TestStepsOfAMinibatch(t *testing.T) {
+	for n, steps := range map[int]int{4: 1, 15: 1, 16: 1, 17: 2, 32: 2, 33: 3, 40: 3} {
+		cfg := testConfig(3)
+		cfg.Batch, cfg.Window = 40, 64
+		rng := rand.New(rand.NewPCG(1, 1))
+		b := newTestBank(t, cfg, rng)
+		mb := Minibatch{Latents: []int{0, 1, 2}, Reach: math.Inf(1)}
+		for range n {
+			x, k := blob(rng, 3)
+			mb.X, mb.Classes, mb.Weights = append(mb.X, x...), append(mb.Classes, k), append(mb.Weights, 1)
+		}
+		b.Save()
+		if err := b.Learn(mb); err != nil {
+			t.Fatal(err)
+		}
+		if b.opt.Steps != uint64(steps) {
+			t.Errorf("%d samples make %d steps, want %d", n, b.opt.Steps, steps)
+		}
+		var want []int
+		for first := range steps {
+			for i := first; i < n; i += steps {
+				want = append(want, mb.Classes[i])
+			}
+		}
+		if !slices.Equal(b.winY, want) {
+			t.Errorf("%d samples are learnt as %v, want %v", n, b.winY, want)
+		}
+	}
+}
+
 // Numbers that no bank has are refused: a step with them would fail, and so would each after it.
 func TestDecodeRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(b *Bank){
