@@ -245,6 +245,23 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// The latest samples are those that were learnt last, in their order.
+func TestLatest(t *testing.T) {
+	l := learner(Sizes{Trees: 3, Leaves: 8, Stored: 50})
+	x, labels, weights := stream(rand.New(rand.NewPCG(5, 5)), 130)
+	l.Learn(x, labels, weights)
+	for n, want := range map[int]int{0: 0, 7: 7, 50: 50, 60: 50} {
+		rows, classes := l.Latest(n)
+		raw := make([]float32, 5*want)
+		for i := range want {
+			model.RawTo(raw[5*i:5*(i+1)], x[5*(130-want+i):5*(131-want+i)])
+		}
+		if !slices.Equal(classes, labels[130-want:]) || !same(rows, raw) || len(rows) != len(raw) {
+			t.Errorf("the latest %d samples have classes %v, want %v", n, classes, labels[130-want:])
+		}
+	}
+}
+
 // The latest samples leave the stored ones, all of them if there are fewer.
 func TestForgetLatest(t *testing.T) {
 	for _, n := range []int{30, 130} {

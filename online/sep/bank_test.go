@@ -167,6 +167,34 @@ func TestStepsOfAMinibatch(t *testing.T) {
 	}
 }
 
+// Under another scaling the points of the window are the same raw features, and missing ones stay.
+func TestAdoptBasisScalesTheWindow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	b := newTestBank(t, testConfig(3), rng)
+	feed(t, b, rng, 4)
+	b.winX[4] = model.Missing // feature 1 of the second point
+	p := b.Params()
+	s := model.Scale{Clip: b.cfg.Clip}
+	var want []float64
+	for j, mu := range b.scale.Mu {
+		s.Mu, s.Sd = append(s.Mu, mu+float64(j)), append(s.Sd, b.scale.Sd[j]*float64(j+2))
+	}
+	for i, x := range b.winX {
+		j := i % 3
+		want = append(want, (x*b.scale.Sd[j]-float64(j))/s.Sd[j])
+	}
+	want[4] = model.Missing
+	b.Save()
+	if err := b.AdoptBasis(&p, &s); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range b.winX {
+		if v != want[i] && !(math.Abs(v-want[i]) < 1e-12) {
+			t.Errorf("feature %d of point %d is %v, want %v", i%3, i/3, v, want[i])
+		}
+	}
+}
+
 // Numbers that no bank has are refused: a step with them would fail, and so would each after it.
 func TestDecodeRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(b *Bank){

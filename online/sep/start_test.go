@@ -73,6 +73,26 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// A row that is far from all centres so far is likely to be the next one, and one at a centre is not.
+func TestCentresOfSeparateRows(t *testing.T) {
+	const k, d = 6, 2
+	var x []float64
+	for i := range 60 {
+		x = append(x, 100*float64(i%k), -50*float64(i%k))
+	}
+	for seed := range uint64(20) {
+		centres := make([]float64, k*d)
+		KMeans(centres, x, 60, d, rand.New(rand.NewPCG(seed, 4)))
+		found := map[float64]bool{}
+		for c := range slices.Chunk(centres, d) {
+			found[c[0]] = true
+		}
+		if len(found) != k {
+			t.Errorf("seed %d: centres %v, want each of %d rows", seed, centres, k)
+		}
+	}
+}
+
 // Where there are more centres than different rows, a centre that no row is nearest to stays one of them.
 func TestCentresOfFewRows(t *testing.T) {
 	const d = 2
