@@ -161,4 +161,9 @@ func (s *sampleView) idText() string {
 }
 
 // keepLast drops all but the last n elements, in place.
-func keepLast[T any](list []T, n int) []T { return slices.Delete(list, 0, max(len(list)-n, 0)) }
+func keepLast[T any](list []T, n int) []T {
+	if len(list) <= n {
+		return list
+	}
+	return append(list[:0], list[len(list)-n:]...)
+}
