@@ -279,6 +279,38 @@ func TestRedoWrittenOver(t *testing.T) {
 	}
 }
 
+// A commit that was reported as failed may be in the file: an orderly end leaves nothing of it, also
+// where it is the only one since the transaction, and the next commit is a transaction.
+func TestFailedFrame(t *testing.T) {
+	for _, before := range []int{0, 3} {
+		path, fail := tempPath(t), ""
+		s := newStore(t, path, Options{Fault: func(step string) error {
+			if step == fail {
+				return errors.New("no sync")
+			}
+			return nil
+		}})
+		tr := newTruths(t, s, "m")[0]
+		for range before {
+			commitGroup(t, s, tr, 1)
+		}
+		for _, again := range []bool{true, false} {
+			fail = "commit"
+			if err := s.Commit(group(tr, 2)); err == nil {
+				t.Fatal("the commit has not failed")
+			}
+			if fail = ""; again {
+				frames := s.log.frames
+				if commitGroup(t, s, tr, 1); s.log.frames != 0 {
+					t.Errorf("a frame follows the failed one, after %d", frames)
+				}
+			}
+		}
+		closeStore(t, s)
+		checkFile(t, readFile(t, path), tr)
+	}
+}
+
 // FuzzRedo reads any changes, and two frames of them in which a byte may be damaged: what is read
 // is what was written, or nothing.
 func FuzzRedo(f *testing.F) {

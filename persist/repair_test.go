@@ -98,6 +98,27 @@ func TestLedgerBehindCheckpoint(t *testing.T) {
 	}
 }
 
+// The older generation is kept with all records after it, and dropped if one is missing, be it the first.
+func TestOlderGenerationNeedsItsRecords(t *testing.T) {
+	for missing, want := range map[uint64]slot{0: {1, 50}, 51: {}, 70: {}, 90: {}} {
+		h := newModelContents()
+		h.slots, h.ledger = [2]slot{{1, 50}, {2, 90}}, &ledger{last: 100}
+		for seq := uint64(51); seq <= 100; seq++ {
+			if seq != missing {
+				h.journal[seq] = []byte{1}
+			}
+		}
+		loss := h.reconcile()
+		first, records := uint64(91), 10
+		if want.generation > 0 {
+			first, records = 51, 50
+		}
+		if h.slots[0] != want || len(h.journal) != records || h.journal[first] == nil || loss.Samples != 0 {
+			t.Errorf("record %d missing: older generation %+v, %d records, %d samples lost; want %+v, %d, 0", missing, h.slots[0], len(h.journal), loss.Samples, want, records)
+		}
+	}
+}
+
 // run damages a copy of a sound file, and checks Verify, Open and Load.
 func (test lossTest) run(t *testing.T, sound []byte) {
 	path := tempPath(t)
