@@ -18,7 +18,7 @@ func TestFeaturesGoMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for how, mayLack := range map[string]bool{codec.OnMissingMarginalise: true, codec.OnMissingReject: false} {
-		d := newDelayed(Arrival{Missing: 0.3, OnMissing: how, Seed: 1}, learner, 0)
+		d := newDelayed(Arrival{Missing: 0.3, OnMissing: how, Seed: 1}, learner, false, 0)
 		const rows = 4000
 		var lost [6]int // rows by their number of missing features
 		for range rows {
