@@ -217,3 +217,34 @@ func TestStopWhileTheBrokerIsAway(t *testing.T) {
 		t.Error("the stop waits for a broker that says nothing")
 	}
 }
+
+// A second process with the name of a node leaves "offline" as the state of both when it ends. The one
+// that goes on says that the node is online.
+func TestStateOfTwoProcesses(t *testing.T) {
+	withBrokers(t, func(t *testing.T, b *broker) {
+		startNode(t, b, newFakeJournal(), nil).ready(t)
+		second := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) { c.MQTT.ClientID = "second" }).ready(t)
+		watch := newProbe(t, b, "edge/n1/state")
+		eventually(t, "the state", func() bool { return len(watch.on("#")) > 0 })
+		second.stop()
+		eventually(t, "the node to be online again", func() bool {
+			got := watch.on("#")
+			return slices.Contains(got, "offline") && got[len(got)-1] == "online"
+		})
+		late := newProbe(t, b, "edge/n1/state")
+		eventually(t, "the retained state", func() bool { return len(late.on("#")) > 0 })
+		if got := late.on("#"); got[0] != "online" {
+			t.Errorf("the broker keeps the state %q", got)
+		}
+	})
+}
+
+// A node that ends alone is offline.
+func TestStateOfTheLastProcess(t *testing.T) {
+	withBrokers(t, func(t *testing.T, b *broker) {
+		startNode(t, b, newFakeJournal(), nil).ready(t).stop()
+		late := newProbe(t, b, "edge/n1/state")
+		eventually(t, "the retained state", func() bool { return len(late.on("#")) > 0 })
+		equal(t, "states", late.on("#"), []string{"offline"})
+	})
+}

@@ -26,7 +26,13 @@ func (f *further) all() []string {
 }
 
 // wanted returns all filters.
-func (c *Client) wanted() []string { return append(slices.Clone(c.Filters), c.further.all()...) }
+func (c *Client) wanted() []string {
+	all := append(slices.Clone(c.Filters), c.further.all()...)
+	if c.StateTopic != "" {
+		all = append(all, c.StateTopic)
+	}
+	return all
+}
 
 // add adds filters, and returns those that are new.
 func (f *further) add(filters []string) (added []string) {

@@ -48,7 +48,7 @@ func (b *burstBroker) serve(nc net.Conn) {
 			io.WriteString(nc, "\x20\x02\x00\x00")
 		case *packets.SubscribePacket:
 			answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
-			answer.MessageID, answer.ReturnCodes = p.MessageID, []byte{0}
+			answer.MessageID, answer.ReturnCodes = p.MessageID, make([]byte, len(p.Topics))
 			full.Store(true)
 			answer.Write(nc)
 			b.all.Go(func() {

@@ -57,7 +57,7 @@ type Client struct {
 type Options struct {
 	Config      Config
 	ID          string
-	StateTopic  string           // topic of the Last Will and the birth message; "": none
+	StateTopic  string           // topic of the Last Will and the birth message, which the client also hears; "": none
 	CursorTopic string           // topic of the cursor; "": no cursor
 	Filters     []string         // subscriptions
 	QoS         map[string]byte  // of filters whose quality of service is not that of Config
@@ -279,7 +279,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{}), dropped: make(chan []paho.Token, 8), cursor: newCursorState()}
+	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{}, 1), denied: make(chan struct{}, 1), dropped: make(chan []paho.Token, 8), cursor: newCursorState()}
 	var aborts []func() bool // end the handshakes if ctx ends meanwhile
 	defer func() {
 		for _, stop := range aborts {
@@ -306,7 +306,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 			return conn.net, nil
 		})
 	if c.StateTopic != "" {
-		opts.SetBinaryWill(c.StateTopic, []byte("offline"), byte(c.Config.QoS), true)
+		opts.SetBinaryWill(c.StateTopic, []byte(stateOffline), byte(c.Config.QoS), true)
 	}
 	conn.paho = paho.NewClient(opts)
 	token := conn.paho.Connect()
@@ -351,7 +351,7 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 	if c.patient {
 		conn.awaitAnswers(ctx)
 	}
-	conn.publishState("online")
+	conn.publishState(stateOnline)
 	c.subscribed(conn)
 	wg.Go(func() { c.Serve(serving, conn) })
 
@@ -360,6 +360,10 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 	defer again.Stop()
 	lasts := time.NewTimer(shortConnection)
 	defer lasts.Stop()
+	contradict := time.NewTimer(contradictEvery)
+	defer contradict.Stop()
+	contradict.Stop()
+	var contradicted time.Time
 	for {
 		select {
 		case <-conn.lost:
@@ -369,6 +373,11 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 				c.quiet = false
 				c.Log.Info("connected; the broker follows the protocol again", "client_id", c.ID)
 			}
+		case <-conn.denied:
+			contradict.Reset(time.Until(contradicted.Add(contradictEvery)))
+		case <-contradict.C:
+			contradicted = time.Now()
+			conn.publishState(stateOnline)
 		case tokens := <-conn.dropped:
 			wg.Go(func() { c.forget(serving, conn, tokens) })
 		case <-conn.redeliver:

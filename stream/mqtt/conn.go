@@ -10,8 +10,6 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-const offlineWithin = time.Second // wait for the acknowledgement of the offline message
-
 const disconnectWithin = 500 // milliseconds, includes closeFlush
 
 // Conn is one network connection to the broker; a reconnect makes another.
@@ -29,7 +27,7 @@ type Conn struct {
 	granted   atomic.Bool  // the broker granted all subscriptions
 	skipping  atomic.Bool  // a message of QoS 1 found the queue full: the broker must send it and its successors again
 	redeliver chan struct{}
-	redo      sync.Once
+	denied    chan struct{}     // another client has published that the node is not online
 	dropped   chan []paho.Token // subscriptions that Drop has asked to end
 	lost      chan struct{}     // closed when the connection has ended
 	end       sync.Once
@@ -52,6 +50,13 @@ func (conn *Conn) enqueue(msg *Message) {
 		conn.cursor.setPayload(msg.Payload)
 		msg.Free()
 		return
+	}
+	if c.StateTopic != "" && msg.Topic == c.StateTopic {
+		conn.hearState(msg)
+		if msg.QoS == 0 { // otherwise it is of a stream's subscription
+			msg.Free()
+			return
+		}
 	}
 	if c.Aside != nil && msg.QoS == 0 && c.Aside(msg) {
 		return
@@ -109,7 +114,10 @@ func (conn *Conn) acknowledge(ack func()) {
 // skipped message are done, the broker may send the rest again.
 func (conn *Conn) acknowledged() {
 	if conn.unacked.Add(-1) == 0 && conn.skipping.Load() {
-		conn.redo.Do(func() { close(conn.redeliver) })
+		select {
+		case conn.redeliver <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -211,14 +219,6 @@ func (conn *Conn) close() {
 	})
 }
 
-// publishState publishes the state of the node; nil if the client has no state topic.
-func (conn *Conn) publishState(state string) delivery {
-	if conn.client.StateTopic == "" {
-		return nil
-	}
-	return conn.publish(&Publication{Topic: conn.client.StateTopic, Payload: []byte(state), Retained: true, QoS: byte(conn.client.Config.QoS)}, false)
-}
-
 // awaitAcks waits until the broker has read all acknowledgements. Messages whose
 // acknowledgement it has not read when the connection ends come again, and would
 // take the room in the queue that was made for their successors.
@@ -264,26 +264,6 @@ func (conn *Conn) awaitAnswers(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// publishOffline publishes that the node is offline, unless another node follows,
-// and ends the connection. If the broker does not acknowledge the message in time,
-// the connection ends without DISCONNECT, so that the broker publishes the Last
-// Will, which has the same content.
-func (conn *Conn) publishOffline() {
-	if conn.client.replaced.Load() {
-		conn.close()
-		return
-	}
-	if d := conn.publishState("offline"); d != nil {
-		select {
-		case <-d.Done():
-		case <-conn.lost:
-		case <-time.After(offlineWithin):
-			conn.net.Close()
-		}
-	}
-	conn.close()
 }
 
 // CursorKnown implements Origin.

@@ -308,7 +308,7 @@ func TestMessagesWithoutAllocations(t *testing.T) {
 	queue := NewQueue(10, codec.MiB, MessageSize)
 	c := NewClient(Options{Counters: new(Counters), Dropped: new(atomic.Uint64), Queue: queue})
 	out := NewOutbox(DefaultOutboxConfig(), c.Counters)
-	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{})}
+	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{}, 1)}
 	conn.net = newFrameConn(sink{Reader: &again{wire: packet}}, 1000, time.Second)
 	conn.net.protocol.accepted = true
 	conn.net.onMessage, conn.net.onPuback = conn.receive, conn.receipts.pubackRead

@@ -119,7 +119,7 @@ func (c *Client) request(conn *Conn, filters []string) (refused, lowered []strin
 	further := c.further.all()
 	for _, f := range filters {
 		qos, own := c.QoS[f]
-		if !own && !slices.Contains(further, f) { // those have QoS 0
+		if !own && f != c.StateTopic && !slices.Contains(further, f) { // those have QoS 0
 			qos = byte(c.Config.QoS)
 		}
 		ask[f] = qos
@@ -133,6 +133,8 @@ func (c *Client) request(conn *Conn, filters []string) (refused, lowered []strin
 	}
 	for f, granted := range token.(*paho.SubscribeToken).Result() {
 		switch {
+		case granted > 2 && f == c.StateTopic:
+			c.Log.Debug("the broker refuses the subscription to the state of this node", "topic", f)
 		case granted > 2:
 			refused = append(refused, f)
 		case granted < ask[f]:

@@ -1,0 +1,55 @@
+package mqtt
+
+import "time"
+
+// States of a node, as its state topic has them.
+const (
+	stateOnline  = "online"
+	stateOffline = "offline"
+)
+
+const offlineWithin = time.Second // wait for the acknowledgement of the offline message
+
+// contradictEvery is the least time between two messages that contradict another client.
+const contradictEvery = 10 * time.Second
+
+// publishState publishes the state of the node; nil if the client has no state topic.
+func (conn *Conn) publishState(state string) delivery {
+	if conn.client.StateTopic == "" {
+		return nil
+	}
+	return conn.publish(&Publication{Topic: conn.client.StateTopic, Payload: []byte(state), Retained: true, QoS: byte(conn.client.Config.QoS)}, false)
+}
+
+// hearState takes a message of the state topic. Another process with the name of this node
+// publishes that it is offline when it ends, and the broker keeps that as the state of both.
+// What the broker had kept before the subscription is not news.
+func (conn *Conn) hearState(msg *Message) {
+	if msg.Retained || string(msg.Payload) == stateOnline {
+		return
+	}
+	select {
+	case conn.denied <- struct{}{}:
+	default:
+	}
+}
+
+// publishOffline publishes that the node is offline, unless another node follows,
+// and ends the connection. If the broker does not acknowledge the message in time,
+// the connection ends without DISCONNECT, so that the broker publishes the Last
+// Will, which has the same content.
+func (conn *Conn) publishOffline() {
+	if conn.client.replaced.Load() {
+		conn.close()
+		return
+	}
+	if d := conn.publishState(stateOffline); d != nil {
+		select {
+		case <-d.Done():
+		case <-conn.lost:
+		case <-time.After(offlineWithin):
+			conn.net.Close()
+		}
+	}
+	conn.close()
+}

@@ -1,0 +1,129 @@
+package mqtt
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"edge/stream/codec"
+)
+
+// denier is a broker at which another client publishes ten times a second that the node is offline.
+type denier struct {
+	mu     sync.Mutex
+	states []string // that the node has published
+	filter map[string]byte
+	refuse bool // the subscription to the state
+	all    sync.WaitGroup
+}
+
+func (b *denier) dial(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
+	client, broker := net.Pipe()
+	b.all.Go(func() { b.serve(broker) })
+	return client, nil
+}
+
+func (b *denier) serve(nc net.Conn) {
+	defer nc.Close()
+	for {
+		p, err := packets.ReadPacket(nc)
+		if err != nil {
+			return
+		}
+		switch p := p.(type) {
+		case *packets.ConnectPacket:
+			io.WriteString(nc, "\x20\x02\x00\x00")
+		case *packets.SubscribePacket:
+			b.subscribed(nc, p)
+		case *packets.PublishPacket:
+			answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+			answer.MessageID = p.MessageID
+			answer.Write(nc)
+			b.mu.Lock()
+			b.states = append(b.states, string(p.Payload))
+			b.mu.Unlock()
+		case *packets.PingreqPacket:
+			io.WriteString(nc, "\xd0\x00")
+		}
+	}
+}
+
+// subscribed answers a subscription and begins to send.
+func (b *denier) subscribed(nc net.Conn, p *packets.SubscribePacket) {
+	answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
+	answer.MessageID, answer.ReturnCodes = p.MessageID, slices.Clone(p.Qoss)
+	b.filter = map[string]byte{}
+	for i, f := range p.Topics {
+		b.filter[f] = p.Qoss[i]
+		if f == "n/state" && b.refuse {
+			answer.ReturnCodes[i] = 0x80
+		}
+	}
+	io.WriteString(nc, "\x31\x10\x00\x07n/stateoffline") // kept before the subscription
+	answer.Write(nc)
+	b.all.Go(func() {
+		for !b.refuse {
+			time.Sleep(100 * time.Millisecond)
+			if _, err := io.WriteString(nc, "\x30\x10\x00\x07n/stateoffline"); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// deny lets a client connect to the broker for some time.
+func (b *denier) deny(lasts time.Duration) (events []string) {
+	cfg := DefaultConfig()
+	cfg.Servers, cfg.Keepalive = []string{"mqtt://broker"}, time.Hour
+	c := NewClient(Options{
+		Config: cfg, StateTopic: "n/state", Filters: []string{"a"}, Dial: b.dial, Counters: new(Counters),
+		Queue: NewQueue(10, codec.MiB, MessageSize), Log: slog.New(slog.DiscardHandler),
+		Event: func(kind, _ string) { events = append(events, kind) },
+		Serve: func(ctx context.Context, _ *Conn) { <-ctx.Done() },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { c.Run(ctx) })
+	time.Sleep(lasts)
+	cancel()
+	running.Wait()
+	b.all.Wait()
+	return events
+}
+
+// A client contradicts another one that says the node is offline, at once, and so seldom that two of
+// them do not fight.
+func TestContradictsAnotherClient(t *testing.T) {
+	bubble("ten times a second", t, func(t *testing.T) {
+		b := &denier{}
+		b.deny(10*time.Minute + time.Second)
+		online := 0
+		for _, s := range b.states {
+			if s == stateOnline {
+				online++
+			}
+		}
+		if online < 2 || online > 62 || b.states[len(b.states)-1] != stateOffline {
+			t.Errorf("%d times online, the last state is %s; want the birth message, one at once, and one in ten seconds", online, b.states[len(b.states)-1])
+		}
+		if b.filter["n/state"] != 0 || b.filter["a"] != 1 {
+			t.Errorf("the filters have the quality of service %v, want 0 for the state", b.filter)
+		}
+	})
+	bubble("what the broker had kept is no news, and the subscription is not necessary", t, func(t *testing.T) {
+		b := &denier{refuse: true}
+		if events := b.deny(time.Minute); len(events) > 0 {
+			t.Errorf("events %q", events)
+		}
+		equalTexts(t, "states", b.states, []string{stateOnline, stateOffline})
+	})
+}
