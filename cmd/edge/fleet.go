@@ -63,7 +63,8 @@ labels of their contribution, and what its latest merge made of each. AGE is the
 time since that version came to this node; a restart begins it again. Z is the
 mean gain in log probability of this node's own labels by that member, in standard
 errors; below fleet.trust it is refused; – before there are 50 own labels. SHARE
-is the part of the labels in the merge, of all other members. docs/guide/fleet.md
+is the part of the labels in the merge, of all other members. With fleet.basis:
+shared, BASIS tells who has the common basis, and why not. docs/guide/fleet.md
 explains the states, docs/reference/events.md the reasons behind "no".
 
 With --kept it asks no daemon: it shows what the broker keeps of each member, and

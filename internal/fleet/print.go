@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -51,6 +53,9 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 		}
 		fmt.Fprintf(w, "  common basis: number %d, of %s; the latest merge averaged %s\n", b.Number, b.Author, averaged)
 	}
+	if u := v.Unfit; u != nil {
+		fmt.Fprintf(w, "  %s\n", u)
+	}
 	if len(v.Members) == 0 {
 		fmt.Fprintln(w, "  no other member is known")
 	} else if err := printMembers(w, v.Members); err != nil {
@@ -73,13 +78,23 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 // printMembers writes the table of the other members.
 func printMembers(w io.Writer, members []wire.MemberView) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "  MEMBER\tVERSION\tLABELS\tCLASSES\tSIZE\tAGE\tZ\tSHARE\tIN THE LATEST MERGE")
+	shared, basis := slices.ContainsFunc(members, func(m wire.MemberView) bool { return m.Basis != "" }), ""
+	if shared {
+		basis = "BASIS\t"
+	}
+	fmt.Fprintf(table, "  MEMBER\tVERSION\tLABELS\tCLASSES\tSIZE\tAGE\tZ\tSHARE\t%sIN THE LATEST MERGE\n", basis)
 	for _, m := range members {
 		z := "–"
 		if m.Trust != nil {
 			z = fmt.Sprintf("%+.1f", *m.Trust)
 		}
-		fmt.Fprintf(table, "  %s\t%d.%d\t%d\t%d\t%s\t%s\t%s\t%.0f %%\t%s\n", m.Name, m.Epoch, m.Sequence, m.N, len(m.Classes), terminal.Bytes(uint64(m.Bytes)), age(&m.Age), z, 100*m.Share, verdict(&m))
+		if shared {
+			basis = cmp.Or(m.Basis, "–") + "\t"
+			if m.Unfit != "" {
+				basis = m.Basis + ": " + string(m.Unfit) + "\t"
+			}
+		}
+		fmt.Fprintf(table, "  %s\t%d.%d\t%d\t%d\t%s\t%s\t%s\t%.0f %%\t%s%s\n", m.Name, m.Epoch, m.Sequence, m.N, len(m.Classes), terminal.Bytes(uint64(m.Bytes)), age(&m.Age), z, 100*m.Share, basis, verdict(&m))
 	}
 	return table.Flush()
 }

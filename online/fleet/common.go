@@ -168,6 +168,25 @@ func (c *Common) Alike(classes []string, counts []uint64) bool {
 	return alike(classes, counts, c.Classes, c.Counts)
 }
 
+// Unfit returns the reason for which the member of a contribution cannot begin with the
+// basis; None: it can.
+func (c *Common) Unfit(o *Contribution) Reason {
+	return c.unfit(o.Features, o.Params.D, o.Params.M, o.Classes, o.Counts)
+}
+
+// unfit is Unfit of a model with these features, inputs, inducing points and labels.
+func (c *Common) unfit(features uint64, inputs, inducing int, classes []string, counts []uint64) Reason {
+	switch {
+	case c.Features != features || c.Params.D != inputs:
+		return OtherInputs
+	case c.Params.M != inducing:
+		return OtherInducing
+	case !c.Alike(classes, counts):
+		return OtherClasses
+	}
+	return None
+}
+
 func alike(classes []string, counts []uint64, others []string, theirs []uint64) bool {
 	var n uint64
 	for _, v := range counts {

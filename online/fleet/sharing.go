@@ -88,15 +88,10 @@ func (r *Receiver) announce(m *Merge, b Birth) {
 
 // unfit returns the reason for which the receiver cannot begin with a common basis.
 func (r *Receiver) unfit(c *Common) Reason {
-	switch {
-	case c.Features != r.Features || c.Params.D != r.Inputs:
-		return OtherInputs
-	case c.Params.M != r.Inducing:
-		return OtherInducing
-	case r.Own != nil && !c.Alike(r.Own.Classes, r.Own.Counts):
-		return OtherClasses
+	if r.Own == nil {
+		return c.unfit(r.Features, r.Inputs, r.Inducing, nil, nil)
 	}
-	return None
+	return c.unfit(r.Features, r.Inputs, r.Inducing, r.Own.Classes, r.Own.Counts)
 }
 
 // adopt lets the receiver begin with a basis. Its sums are then those on that basis.

@@ -22,6 +22,7 @@ const (
 type basis struct {
 	birth   core.Birth // of the model's, after the latest merge of this process
 	members int        // whose parameters that merge averaged, with the own ones
+	unfit   *UnfitView // the common basis that the model does not adopt; nil: none
 	since   time.Time  // when one was known first; zero: none
 	seen    int        // connection that brought the one in the set
 	urgent  bool       // there is another one since the latest merge
@@ -89,15 +90,13 @@ func (m *Member) mergedBasis(now time.Time, sum *core.Merge) {
 	s, b := sum.Sharing, &m.basis
 	b.asked = core.NoRebase
 	if s == nil {
-		b.birth, b.members = core.Birth{}, 0
+		b.birth, b.members, b.unfit = core.Birth{}, 0, nil
 		return
 	}
 	b.vain = s.Number == 0 && sum.Unfit == core.None
 	changed := b.birth != s.Birth
 	b.birth, b.members = s.Birth, s.Members
-	if sum.Unfit != core.None {
-		m.note(now, "fleet_basis", string(sum.Unfit), explainUnfit(sum.Unfit, m.set.Common()))
-	}
+	m.leftBasis(sum.Unfit)
 	switch {
 	case !changed:
 	case s.Author == m.name && s.Tag == m.instance:
@@ -117,21 +116,31 @@ func (m *Member) mergedBasis(now time.Time, sum *core.Merge) {
 	}
 }
 
-// explainUnfit returns the reason why a common basis is not adopted.
-func explainUnfit(reason core.Reason, c *core.Common) string {
-	what := "the common basis"
-	if c != nil {
-		what = fmt.Sprintf("basis %d of %s", c.Number, c.Author)
+// leftBasis notes the reason for which the latest merge did not adopt the common basis. The event
+// comes once for each basis and reason, for every merge tries it again.
+func (m *Member) leftBasis(reason core.Reason) {
+	former, c := m.basis.unfit, m.set.Common()
+	if m.basis.unfit = nil; reason == core.None || c == nil {
+		return
 	}
-	switch reason {
+	v := &UnfitView{Number: c.Number, Author: c.Author, Reason: reason}
+	if m.basis.unfit = v; former == nil || *former != *v {
+		m.event("fleet_basis", v.String())
+	}
+}
+
+// String returns the sentence that people read.
+func (u *UnfitView) String() string {
+	why := "its numbers are out of range"
+	switch u.Reason {
 	case core.OtherInputs:
-		return what + " is not adopted: it has other features"
+		why = "it has other features"
 	case core.OtherInducing:
-		return what + " is not adopted: it has another number of inducing points than this model"
+		why = "it has another number of inducing points than this model"
 	case core.OtherClasses:
-		return what + " is not adopted: its author sees other classes than this model, or in other proportions"
+		why = "its author sees other classes than this model, or in other proportions"
 	}
-	return what + " is not adopted: its numbers are out of range"
+	return fmt.Sprintf("basis %d of %s is not adopted: %s", u.Number, u.Author, why)
 }
 
 // announce returns the messages of a common basis that has to be published.

@@ -228,7 +228,7 @@ func TestBasisOnTheWay(t *testing.T) {
 	w = newWorld(t)
 	small := func(c *Config) { c.Basis, c.MaxMessage = BasisShared, 2*codec.KiB }
 	a, b := w.start("a", 1, small), w.start("b", 1, small)
-	a.labels, a.size = 50, 900
+	a.labels, a.size, b.size = 50, 900, 900
 	w.pass(2 * time.Minute)
 	equal(t, "b has", b.has(), "1 a")
 	if _, there := w.kept["edge/fleet/c/basis/0"]; !there || b.View(w.now, Model{}).Refused["format"] > 0 {
@@ -244,9 +244,49 @@ func TestBasisOnTheWay(t *testing.T) {
 	equal(t, "a has", a.has(), "0 ")
 	equal(t, "refused", []uint64{a.View(w.now, Model{}).Refused[NotListed], a.View(w.now, Model{}).Refused[Malformed]}, []uint64{3, 1}) // the basis and two contributions
 
-	// A merge that does not adopt it says why, once a minute.
+	// A merge that does not adopt it says why, once.
+	said := len(c.saidOfBasis())
 	for _, reason := range []core.Reason{core.OtherClasses, core.OtherClasses, core.OtherInducing, core.OtherInputs, core.NotFactored} {
-		a.Merged(w.now, &core.Merge{Sharing: &core.Sharing{}, Unfit: reason})
+		c.Merged(w.now, &core.Merge{Sharing: &core.Sharing{}, Unfit: reason})
 	}
-	equal(t, "events", len(a.saidOfBasis()), 4)
+	equal(t, "events", len(c.saidOfBasis())-said, 4)
+}
+
+// A node shows which members have the common basis, and why it, or they, do not adopt it. The
+// event comes once, though each merge tries again.
+func TestBasisIsNotAdopted(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 1, sharing), w.start("b", 1, sharing)
+	a.labels = 60
+	w.pass(10 * time.Second)
+	c, own := w.start("c", 1, sharing), w.start("own", 1, plain)
+	b.labels, c.labels, own.labels, c.size = 60, 60, 60, 3
+	for range 10 {
+		w.pass(6 * time.Minute)
+		for _, n := range w.nodes {
+			n.labels += 100
+		}
+	}
+	equal(t, "c says", c.saidOfBasis(), []string{"basis 1 of a is not adopted: it has another number of inducing points than this model"})
+	v := c.View(w.now, Model{})
+	if v.Basis != nil || v.Unfit == nil || *v.Unfit != (UnfitView{1, "a", core.OtherInducing}) {
+		t.Errorf("c shows the basis %+v, refused %+v", v.Basis, v.Unfit)
+	}
+	shown := func(n *node) (all []string) {
+		for _, m := range n.View(w.now, Model{}).Members {
+			all = append(all, strings.TrimSpace(fmt.Sprint(m.Name, " ", m.Basis, " ", m.Unfit)))
+		}
+		return all
+	}
+	equal(t, "c shows", shown(c), []string{"a common", "b common", "own own"})
+	equal(t, "b shows", shown(b), []string{"a common", "c own inducing", "own own"})
+	equal(t, "own shows", shown(own), []string{"a", "b", "c"})
+	if v := b.View(w.now, Model{}); v.Unfit != nil {
+		t.Errorf("b refuses the basis: %+v", v.Unfit)
+	}
+	c.size = 2
+	w.pass(6 * time.Minute)
+	if v := c.View(w.now, Model{}); v.Unfit != nil || v.Basis == nil {
+		t.Errorf("afterwards c shows the basis %+v, refused %+v", v.Basis, v.Unfit)
+	}
 }

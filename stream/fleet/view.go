@@ -75,6 +75,7 @@ type Own struct {
 // Common describes the basis and the scale that the members have in common.
 type Common struct {
 	Basis *BasisView `json:"basis,omitempty"` // absent: the model shares none, or has not merged since the start
+	Unfit *UnfitView `json:"basis_refused,omitempty"`
 	// Scales is the mean trust of the members by the two values of fleet.scale; absent: not
 	// compared yet, or of no influence.
 	Scales map[string]float64 `json:"scales,omitempty"`
@@ -85,8 +86,31 @@ func (m *Member) common() (c Common) {
 	if b := &m.basis; b.birth.Number > 0 {
 		c.Basis = &BasisView{b.birth.Number, b.birth.Author, b.members}
 	}
-	c.Scales = m.trusts()
+	c.Unfit, c.Scales = m.basis.unfit, m.trusts()
 	return c
+}
+
+// Kinds of a member's basis, for a model that shares one.
+const (
+	basisCommon = "common" // the common one, as it is known here
+	basisOther  = "other"  // another common one, as that of before a rebase
+)
+
+// basisOf describes the basis of a member's contribution, and why it does not have the common one;
+// nothing where this model shares none.
+func (m *Member) basisOf(c *core.Contribution) (kind string, unfit core.Reason) {
+	common := m.set.Common()
+	switch {
+	case common == nil || !m.shares():
+		return "", core.None
+	case c.BasisEpoch == common.ID():
+		return basisCommon, core.None
+	case c.BasisEpoch == 0:
+		kind = BasisOwn
+	default:
+		kind = basisOther
+	}
+	return kind, common.Unfit(c)
 }
 
 // BasisView describes the common basis of a model.
@@ -94,6 +118,13 @@ type BasisView struct {
 	Number   uint64 `json:"number"` // 1 for the first, one more for each that replaced another
 	Author   string `json:"author"`
 	Averaged int    `json:"averaged"` // members whose parameters the latest merge averaged, with the own ones
+}
+
+// UnfitView describes the common basis that a model does not adopt.
+type UnfitView struct {
+	Number uint64      `json:"number"`
+	Author string      `json:"author"`
+	Reason core.Reason `json:"reason"`
 }
 
 // MemberView describes another member.
@@ -112,6 +143,9 @@ type MemberView struct {
 	Waiting bool        `json:"waiting"`           // its newest version is for the next merge
 	Stale   bool        `json:"stale"`
 	Share   float64     `json:"share"` // of the labels of all that are in the latest merge, without the own ones
+	// Basis is common, other, for one of before, or own; absent: this model shares none.
+	Basis string      `json:"basis,omitempty"`
+	Unfit core.Reason `json:"basis_refused,omitempty"` // why the member does not adopt the common one; absent: nothing speaks against it
 }
 
 // Model holds the model's figures for a View.
@@ -143,6 +177,7 @@ func (m *Member) View(now time.Time, of Model) View {
 			Name: c.Member, Epoch: c.Epoch, Sequence: c.Sequence, N: c.N, Classes: c.Classes, Age: *seconds(now.Sub(p.received)),
 			Bytes: p.bytes, Stale: p.stale, Waiting: !p.stale && (!p.merged || c.Version != p.result.Version),
 		}
+		one.Basis, one.Unfit = m.basisOf(c)
 		if p.merged {
 			if one.Taken, one.Refused = p.result.Refused == core.None, p.result.Refused; p.result.Tested {
 				trust := p.result.Trust

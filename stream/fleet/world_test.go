@@ -154,7 +154,9 @@ func (n *node) step() {
 	}
 	if todo.Publish {
 		n.published++
-		all, err := n.Publish(n.in.now, contribution(n.in.t, n.Name(), n.labels, n.size))
+		c := contribution(n.in.t, n.Name(), n.labels, n.size)
+		c.BasisEpoch = n.birth.ID()
+		all, err := n.Publish(n.in.now, c)
 		if err != nil {
 			n.in.t.Fatal(err)
 		}
@@ -203,7 +205,9 @@ func (n *node) share(set *core.Set, sum *core.Merge) {
 		}
 		announce(n.birth)
 	case common != nil && n.birth.Before(common.Birth):
-		n.birth, sum.Sharing.Start = common.Birth, common
+		if sum.Unfit = common.Unfit(contribution(n.in.t, n.Name(), n.labels, n.size)); sum.Unfit == core.None {
+			n.birth, sum.Sharing.Start = common.Birth, common
+		}
 	}
 	sum.Sharing.Birth, sum.Sharing.Settled = n.birth, set.Settled
 }
