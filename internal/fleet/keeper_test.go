@@ -371,6 +371,11 @@ func TestPrint(t *testing.T) {
 	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.Contains(out.String(), "54.7 KiB in 3 messages, 1m 30s ago; it was removed from the broker") {
 		t.Errorf("of a removed one it prints\n%s, %v", &out, err)
 	}
+	out.Reset()
+	v.Cleared, v.Lost = false, true
+	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.Contains(out.String(), "1m 30s ago; it did not come back from the broker, so that") {
+		t.Errorf("of a lost one it prints\n%s, %v", &out, err)
+	}
 	for averaged, want := range map[int]string{
 		1: "common basis: number 2, of pi1; the latest merge averaged no parameters, which takes members with 50 labels that have published on this basis\n",
 		3: "the latest merge averaged the parameters of 3 members\n",

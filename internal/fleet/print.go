@@ -30,10 +30,13 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 		fmt.Fprintln(w, "  has published nothing since its start: the first contribution follows the warm-up")
 	default:
 		kept := "not seen back from the broker yet"
-		if v.Kept {
+		switch {
+		case v.Kept:
 			kept = "the broker keeps it"
-		} else if v.Cleared {
+		case v.Cleared:
 			kept = "it was removed from the broker, and the next one follows after more labels"
+		case v.Lost:
+			kept = "it did not come back from the broker, so that the others may not have it: edge doctor looks for the reason"
 		}
 		messages := "1 message"
 		if v.Parts > 0 {

@@ -141,7 +141,7 @@ function showFleet(m) {
   set("fleet-state", states[f.state] || f.state);
   set("fleet-worth", !taken || f.role === "follower" ? "" : `The fleet has ${percent(f.weight)} of the weight in the answers. It begins ahead; then counts how well it and the own labels alone predict this device's labels.`);
   set("fleet-own", f.role === "follower" ? "" : f.stopped ? `Nothing is published any more: ${f.stopped}.` : !f.sequence ? "This device has published nothing since its start." :
-    `Published: ${whole(f.n)} labels in ${bytes(f.bytes)}, ${span(f.age_s)} ago${f.kept ? "" : f.cleared ? "; it was removed from the broker" : "; it has not come back from the broker yet"}.`
+    `Published: ${whole(f.n)} labels in ${bytes(f.bytes)}, ${span(f.age_s)} ago${f.kept ? "" : f.cleared ? "; it was removed from the broker" : f.lost ? "; it did not come back from the broker, so that the others may not have it" : "; it has not come back from the broker yet"}.`
     + (f.basis ? ` Common basis ${whole(f.basis.number)}, of ${f.basis.author}${f.basis.averaged > 1 ? `; ${whole(f.basis.averaged)} members average it` : ""}.` : "")
     + (f.basis_refused ? ` Basis ${whole(f.basis_refused.number)} of ${f.basis_refused.author} is not adopted: ${unfit[f.basis_refused.reason] || unfit.numbers}.` : ""));
   set("fleet-alike", (f.spellings || []).map(all => `${all.join(" and ")} are spelt almost alike, and count as different classes: let all devices send one spelling, or give them a label_map.`).join(" "));

@@ -263,7 +263,7 @@ func TestNotKept(t *testing.T) {
 	w.pass(30 * time.Second)
 	equal(t, "events", a.happened(), []string{"fleet_not_kept"})
 	equal(t, "published", []int{a.published, a.own.parts}, []int{2, 2})
-	if v := a.View(w.now, Model{}); !v.Kept {
+	if v := a.View(w.now, Model{}); !v.Kept || v.Lost {
 		t.Errorf("the view is %+v", v)
 	}
 	equal(t, "members of b", len(b.peers), 1)
@@ -272,6 +272,9 @@ func TestNotKept(t *testing.T) {
 	w.pass(5 * time.Minute)
 	equal(t, "events", a.happened(), []string{"fleet_not_kept", "fleet_not_kept"})
 	equal(t, "published", a.published, 3)
+	if v := a.View(w.now, Model{}); v.Kept || !v.Lost {
+		t.Errorf("the view of one that is not kept is %+v", v)
+	}
 }
 
 // Two connections that end right after a publication end the publications.

@@ -33,7 +33,7 @@ func States() []State {
 func (o *own) view() Own {
 	return Own{
 		Epoch: o.epoch, Sequence: o.Sequence, N: o.labels, Bytes: o.bytes, Parts: o.parts,
-		Kept: o.Version != core.Version{} && !o.fresh && !o.again && !o.cleared && !o.reported, Cleared: o.cleared, Stopped: o.stopped,
+		Kept: o.Version != core.Version{} && !o.fresh && !o.again && !o.cleared && !o.reported, Cleared: o.cleared, Lost: o.reported, Stopped: o.stopped,
 	}
 }
 
@@ -67,6 +67,7 @@ type Own struct {
 	Parts    int    `json:"parts"`             // of it; 0: one message
 	Kept     bool   `json:"kept"`              // it came back from the broker, and was not removed
 	Cleared  bool   `json:"cleared,omitempty"` // it was removed from the broker; the next one follows
+	Lost     bool   `json:"lost,omitempty"`    // it, or the one before, did not come back in time: event fleet_not_kept
 	// Stopped is the reason why nothing is published any more; "": it is.
 	Stopped string   `json:"stopped,omitempty"`
 	Age     *float64 `json:"age_s"` // of it; null: none
