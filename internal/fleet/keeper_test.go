@@ -389,11 +389,11 @@ func TestPrint(t *testing.T) {
 	}
 	out.Reset()
 	v.Basis, v.Unfit = nil, &wire.UnfitView{Number: 2, Author: "pi2", Reason: core.OtherClasses}
-	v.Members = []wire.MemberView{{Name: "pi2", Basis: "common", Taken: true}, {Name: "pi4", Basis: "own", Unfit: core.OtherInducing, Taken: true}}
+	v.Members = []wire.MemberView{{Name: "pi2", Basis: "common", Taken: true}, {Name: "pi4", Basis: "own", Unfit: core.OtherInducing, Taken: true, Unread: wire.Malformed}}
 	want = `  basis 2 of pi2 is not adopted: its author sees other classes than this model, or in other proportions
   MEMBER  VERSION  LABELS  CLASSES  SIZE  AGE  Z  SHARE  BASIS          IN THE LATEST MERGE
   pi2     0.0      0       0        0 B   0s   –  0 %    common         yes
-  pi4     0.0      0       0        0 B   0s   –  0 %    own: inducing  yes
+  pi4     0.0      0       0        0 B   0s   –  0 %    own: inducing  yes; its newest message is refused: format
 `
 	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.Contains(out.String(), want) {
 		t.Errorf("of a basis that is not adopted it prints\n%s, %v; want\n%s", &out, err, want)

@@ -97,7 +97,11 @@ func printMembers(w io.Writer, members []wire.MemberView) error {
 				basis = m.Basis + ": " + string(m.Unfit) + "\t"
 			}
 		}
-		fmt.Fprintf(table, "  %s\t%d.%d\t%d\t%d\t%s\t%s\t%s\t%.0f %%\t%s%s\n", m.Name, m.Epoch, m.Sequence, m.N, len(m.Classes), terminal.Bytes(uint64(m.Bytes)), age(&m.Age), z, 100*m.Share, basis, verdict(&m))
+		unread := ""
+		if m.Unread != "" {
+			unread = "; its newest message is refused: " + string(m.Unread)
+		}
+		fmt.Fprintf(table, "  %s\t%d.%d\t%d\t%d\t%s\t%s\t%s\t%.0f %%\t%s%s%s\n", m.Name, m.Epoch, m.Sequence, m.N, len(m.Classes), terminal.Bytes(uint64(m.Bytes)), age(&m.Age), z, 100*m.Share, basis, verdict(&m), unread)
 	}
 	return table.Flush()
 }

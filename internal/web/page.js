@@ -153,7 +153,7 @@ function showFleet(m) {
     make("td", {class: "number"}, whole(o.n)), make("td", {class: "number"}, `${span(o.age_s)} ago`),
     make("td", {class: "number"}, o.trust === null ? "–" : `${o.trust < 0 ? "\u2212" : "+"}${Math.abs(o.trust).toFixed(1)}`),
     make("td", {class: "number"}, o.taken ? percent(o.share) : "–"),
-    make("td", {class: o.taken ? "right" : o.refused ? "wrong" : "soft"}, o.taken ? "✓ yes" : o.stale ? "silent for too long" : o.refused ? `✗ ${verdicts[o.refused] || o.refused}` : "not yet"))));
+    make("td", {class: o.taken ? "right" : o.refused ? "wrong" : "soft"}, o.taken ? "✓ yes" : o.stale ? "silent for too long" : o.refused ? `✗ ${verdicts[o.refused] || o.refused}` : "not yet", o.unread ? `; newest message: ${verdicts[o.unread] || o.unread}` : ""))));
 }
 
 function plotCourse(id, name, course, first, second, yText) {

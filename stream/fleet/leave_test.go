@@ -50,6 +50,35 @@ func of(t *testing.T, member string, epoch uint64) []byte {
 	return data
 }
 
+// A member of which the newest message cannot be read, as that of a later program, stays with the
+// version before until the next connection. The reason why it leaves is then told.
+func TestNewestIsUnreadable(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 0, plain), w.start("b", 0, plain)
+	a.labels, b.labels = 50, 50
+	w.pass(time.Minute)
+	good := w.kept["edge/fleet/c/b"]
+	b.disconnect()
+	w.publish(Publication{Topic: "edge/fleet/c/b", Payload: []byte("EFC9")})
+	shown := func() string {
+		var all []string
+		for _, m := range a.View(w.now, Model{}).Members {
+			all = append(all, m.Name+" "+string(m.Unread))
+		}
+		return strings.Join(all, ", ")
+	}
+	equal(t, "members", shown(), "b format")
+	w.publish(Publication{Topic: "edge/fleet/c/b", Payload: []byte(good)})
+	equal(t, "members after the version before", shown(), "b ")
+	w.publish(Publication{Topic: "edge/fleet/c/b", Payload: []byte("EFC9")})
+	a.disconnect()
+	w.pass(time.Second)
+	a.connect()
+	w.pass(time.Minute)
+	equal(t, "members after a reconnect", shown(), "")
+	equal(t, "left", a.of("fleet_left"), []string{"b: the message that the broker keeps of it is refused: format"})
+}
+
 // A member that leaves while a node is away is missed by a follower, by a node that has nothing
 // to publish yet and by one that may not write, if the broker keeps the message of another
 // member. A broker that keeps none may have lost them.

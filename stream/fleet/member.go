@@ -83,6 +83,7 @@ type peer struct {
 	asked    backoff       // for its message, in this silence
 	result   core.Member   // of the latest merge
 	merged   bool          // result is known
+	unread   core.Reason   // why its newest message was refused on arrival; None: it was not
 }
 
 // link is the connection to the broker.
@@ -277,18 +278,27 @@ func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
 	c, err := core.Decode(data)
 	switch {
 	case len(data) > core.MaxBytes:
-		m.refuse(now, TooLarge, name, err)
+		m.refuseNewest(now, TooLarge, name, err)
 	case err != nil:
-		m.refuse(now, Malformed, name, err)
+		m.refuseNewest(now, Malformed, name, err)
 	case c.Member != name:
-		m.refuse(now, BadName, name, fmt.Errorf("it is of %.40q", c.Member))
+		m.refuseNewest(now, BadName, name, fmt.Errorf("it is of %.40q", c.Member))
 	case c.Epoch >= maxEpoch:
-		m.refuse(now, Malformed, name, fmt.Errorf("epoch %d", c.Epoch))
+		m.refuseNewest(now, Malformed, name, fmt.Errorf("epoch %d", c.Epoch))
 	case name == m.name:
 		m.receiveOwn(now, c, len(data), retained)
 	default:
 		m.put(now, c, len(data), retained)
 	}
+}
+
+// refuseNewest refuses the newest message of a member, of which the version before stays in the
+// set: until the next connection, or until the broker has another message.
+func (m *Member) refuseNewest(now time.Time, reason core.Reason, name string, err error) {
+	if p := m.peers[name]; p != nil {
+		p.unread = reason
+	}
+	m.refuse(now, reason, name, err)
 }
 
 // put adds a contribution of another member to the set. An older version counts if another
@@ -304,6 +314,9 @@ func (m *Member) put(now time.Time, c *core.Contribution, bytes int, retained bo
 	if m.held+held-before > MaxHeld {
 		m.refuse(now, NoRoom, c.Member, fmt.Errorf("more than %d bytes of contributions", MaxHeld))
 		return
+	}
+	if p := m.peers[c.Member]; p != nil {
+		p.unread = core.None
 	}
 	if old := m.set.Get(c.Member); old != nil && !c.Newer(old.Version) {
 		if retained || c.Instance == old.Instance {
@@ -434,7 +447,11 @@ func (m *Member) checkKept(now time.Time) {
 	m.link.checked = true
 	slices.Sort(gone)
 	for _, name := range gone {
-		m.leave(now, name, "the broker does not keep its message any more")
+		why := "the broker does not keep its message any more"
+		if reason := m.peers[name].unread; reason != core.None {
+			why = fmt.Sprintf("the message that the broker keeps of it is refused: %s", reason)
+		}
+		m.leave(now, name, why)
 	}
 }
 

@@ -141,6 +141,7 @@ type MemberView struct {
 	Trust   *float64    `json:"trust"`
 	Taken   bool        `json:"taken"`             // its sites are in the latest merge
 	Refused core.Reason `json:"refused,omitempty"` // by the latest merge
+	Unread  core.Reason `json:"unread,omitempty"`  // why its newest message was refused on arrival; the version before it counts
 	Waiting bool        `json:"waiting"`           // its newest version is for the next merge
 	Stale   bool        `json:"stale"`
 	Share   float64     `json:"share"` // of the labels of all that are in the latest merge, without the own ones
@@ -176,7 +177,7 @@ func (m *Member) View(now time.Time, of Model) View {
 		p := m.peers[c.Member]
 		one := MemberView{
 			Name: c.Member, Epoch: c.Epoch, Sequence: c.Sequence, N: c.N, Classes: c.Classes, Age: *seconds(now.Sub(p.received)),
-			Bytes: p.bytes, Stale: p.stale, Waiting: !p.stale && (!p.merged || c.Version != p.result.Version),
+			Bytes: p.bytes, Unread: p.unread, Stale: p.stale, Waiting: !p.stale && (!p.merged || c.Version != p.result.Version),
 		}
 		one.Basis, one.Unfit = m.basisOf(c)
 		if p.merged {
