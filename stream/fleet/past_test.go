@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -158,4 +159,24 @@ func TestLastEpoch(t *testing.T) {
 		}
 		equal(t, "kept", a.View(w.now, Model{}).Kept, true)
 	}
+}
+
+// After a restart without new labels the view has the version that the broker and the others have.
+func TestVersionAfterRestart(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 0, plain), w.start("b", 0, plain)
+	a.labels = 200
+	w.pass(2 * time.Minute)
+	w.nodes = []*node{b}
+	a = w.start("a", a.own.epoch, plain)
+	version := func() string {
+		v, theirs := a.View(w.now, Model{}).Own, b.View(w.now, Model{}).Members[0]
+		return fmt.Sprintf("%d.%d, at b %d.%d", v.Epoch, v.Sequence, theirs.Epoch, theirs.Sequence)
+	}
+	a.labels = 200
+	w.pass(2 * time.Minute)
+	equal(t, "version", version(), "1.1, at b 1.1")
+	a.labels = 400
+	w.pass(2 * time.Minute)
+	equal(t, "version after more labels", version(), "2.1, at b 2.1")
 }

@@ -31,8 +31,12 @@ func States() []State {
 
 // view describes the own contributions, but for the age.
 func (o *own) view() Own {
+	v := o.Version
+	if !o.known {
+		v.Epoch = o.epoch
+	}
 	return Own{
-		Epoch: o.epoch, Sequence: o.Sequence, N: o.labels, Bytes: o.bytes, Parts: o.parts,
+		Epoch: v.Epoch, Sequence: v.Sequence, N: o.labels, Bytes: o.bytes, Parts: o.parts,
 		Kept: o.Version != core.Version{} && !o.fresh && !o.again && !o.cleared && !o.reported, Cleared: o.cleared, Lost: o.reported, Stopped: o.stopped,
 	}
 }
@@ -60,8 +64,8 @@ type View struct {
 
 // Own describes the latest of the own contributions.
 type Own struct {
-	Epoch    uint64 `json:"epoch"`             // 0: not known yet
-	Sequence uint64 `json:"sequence"`          // 0: none by this process
+	Epoch    uint64 `json:"epoch"`             // of it, or of the next one where there is none; 0: not known yet
+	Sequence uint64 `json:"sequence"`          // 0: there is none
 	N        uint64 `json:"n"`                 // labels in it
 	Bytes    int    `json:"bytes"`             // of it
 	Parts    int    `json:"parts"`             // of it; 0: one message
