@@ -419,3 +419,13 @@ func TestPrintBasis(t *testing.T) {
 		t.Errorf("it prints\n%s, want\n%s", &out, want)
 	}
 }
+
+// A long list of classes that only others have is cut.
+func TestPrintForeignClasses(t *testing.T) {
+	v := wire.View{Node: "pi1", State: wire.Joined, Foreign: strings.Fields("a b c d e f g h i j"), Alone: []string{"k"}}
+	const want = "  only other members have labels of a, b, c, d, e, f, g, h and 2 more\n  only this node has labels of k\n"
+	var out bytes.Buffer
+	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.Contains(out.String(), want) {
+		t.Errorf("it prints\n%s, %v; want\n%s", &out, err, want)
+	}
+}

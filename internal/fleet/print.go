@@ -64,6 +64,12 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 	} else if err := printMembers(w, v.Members); err != nil {
 		return err
 	}
+	if len(v.Foreign) > 0 {
+		fmt.Fprintf(w, "  only other members have labels of %s\n", some(v.Foreign))
+	}
+	if len(v.Alone) > 0 {
+		fmt.Fprintf(w, "  only this node has labels of %s\n", some(v.Alone))
+	}
 	for _, all := range v.Spellings {
 		fmt.Fprintf(w, "  %s are spelt almost alike, and count as different classes: let all devices send one spelling, or give them a label_map\n", strings.Join(all, " and "))
 	}
@@ -76,6 +82,15 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 	}
 	_, err := fmt.Fprintf(w, "  refused since the start: %s\n", strings.Join(counts, ", "))
 	return err
+}
+
+// some returns the first names of a list, and how many there are more.
+func some(names []string) string {
+	const most = 8
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // printMembers writes the table of the other members.

@@ -69,6 +69,7 @@ type Member struct {
 	asking     asking
 	basis      basis
 	counts     Counts
+	classes    []string             // of the own contribution
 	noted      map[string]time.Time // last event, by kind and reason
 }
 

@@ -161,6 +161,38 @@ func TestLastEpoch(t *testing.T) {
 	}
 }
 
+// The view has the classes that only others have, and those of this node alone: a device with other
+// names for the same classes is seen by them. So it is after a restart, too.
+func TestForeignClasses(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 0, plain)
+	foreign := func() string {
+		v := a.View(w.now, Model{Classes: []string{"a", "b", "worn"}})
+		return fmt.Sprint(v.Foreign, v.Alone)
+	}
+	a.labels = 200
+	w.pass(2 * time.Minute)
+	equal(t, "classes without a member", foreign(), "[] []")
+	c := contribution(t, "b", 60, 2)
+	c.Version, c.Classes = core.Version{Epoch: 1, Sequence: 1}, []string{"b", "worn"}
+	data, err := c.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.publish(Publication{"edge/fleet/c/b", data})
+	equal(t, "classes", foreign(), "[worn] [a]")
+	w.nodes = nil
+	a = w.start("a", a.own.epoch, plain)
+	a.labels = 200
+	w.pass(10 * time.Second)
+	equal(t, "classes after a restart", foreign(), "[worn] [a]")
+	f := w.start("f", 0, func(c *Config) { c.Role = RoleFollower })
+	w.pass(10 * time.Second)
+	if v := f.View(w.now, Model{}); v.Foreign != nil || v.Alone != nil {
+		t.Errorf("a follower has the classes %q and %q", v.Foreign, v.Alone)
+	}
+}
+
 // After a restart without new labels the view has the version that the broker and the others have.
 func TestVersionAfterRestart(t *testing.T) {
 	w := newWorld(t)

@@ -168,6 +168,7 @@ func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, reta
 	case c.Instance == m.instance:
 	case o.epoch == 0: // of an earlier process, or of another one that runs
 		o.found, o.former = true, former{Version: c.Version, instance: c.Instance, labels: c.N, bytes: bytes}
+		m.classes = c.Classes
 		if a := m.assemblies[m.name]; a != nil && a.listed && a.list.Version == c.Version {
 			o.former.parts = a.list.parts
 		}
@@ -259,7 +260,7 @@ func (m *Member) Publish(now time.Time, c *core.Contribution) ([]Publication, er
 	m.parted = m.parted || len(parts) > 0
 	o.Version, o.at, o.labels, o.waiting, o.bytes, o.parts = next, now, c.N, time.Time{}, len(data), len(parts)
 	o.published, o.known, o.fresh, o.again, o.cleared = true, true, true, false, false
-	m.basis.former = false
+	m.basis.former, m.classes = false, c.Classes
 	m.info.published()
 	return all, nil
 }

@@ -57,6 +57,10 @@ type View struct {
 	Received uint64                 `json:"received_bytes"`
 	Sent     uint64                 `json:"sent_bytes"`
 	Members  []MemberView           `json:"members"` // the others, by name
+	// Foreign are the classes that members have labels of and this node has not, Alone those
+	// that this node has and no member. Both are empty without an own contribution or a member.
+	Foreign []string `json:"foreign_classes,omitempty"`
+	Alone   []string `json:"own_classes,omitempty"`
 	// Spellings are the classes of the model and the members that a person may take for one, by
 	// codec.Spelling: all spellings of each.
 	Spellings [][]string `json:"spellings,omitempty"`
@@ -202,7 +206,21 @@ func (m *Member) View(now time.Time, of Model) View {
 		}
 	}
 	v.Spellings = spellings(of.Classes, v.Members)
+	if v.Sequence > 0 && !m.cfg.Follows() && len(v.Members) > 0 {
+		var theirs []string
+		for i := range v.Members {
+			theirs = append(theirs, v.Members[i].Classes...)
+		}
+		v.Foreign, v.Alone = without(theirs, m.classes), without(m.classes, theirs)
+	}
 	return v
+}
+
+// without returns the names that are not among others, in order.
+func without(names, others []string) []string {
+	left := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
+	slices.Sort(left)
+	return slices.Compact(left)
 }
 
 // spellings returns the classes of a model and of members that share a codec.Spelling.
