@@ -388,9 +388,9 @@ func TestPrint(t *testing.T) {
 		}
 	}
 	out.Reset()
-	v.Basis, v.Unfit = nil, &wire.UnfitView{Number: 2, Author: "pi2", Reason: core.OtherClasses}
+	v.Basis, v.Unfit = nil, "basis 2 of pi2 is not adopted: it has other features"
 	v.Members = []wire.MemberView{{Name: "pi2", Basis: "common", Taken: true}, {Name: "pi4", Basis: "own", Unfit: core.OtherInducing, Taken: true, Unread: wire.Malformed}}
-	want = `  basis 2 of pi2 is not adopted: its author sees other classes than this model, or in other proportions
+	want = `  basis 2 of pi2 is not adopted: it has other features
   MEMBER  VERSION  LABELS  CLASSES  SIZE  AGE  Z  SHARE  BASIS          IN THE LATEST MERGE
   pi2     0.0      0       0        0 B   0s   –  0 %    common         yes
   pi4     0.0      0       0        0 B   0s   –  0 %    own: inducing  yes; its newest message is refused: format
@@ -420,10 +420,10 @@ func TestPrintBasis(t *testing.T) {
 	}
 }
 
-// A long list of classes that only others have is cut.
+// The list has the classes that only others, or this node alone, have.
 func TestPrintForeignClasses(t *testing.T) {
-	v := wire.View{Node: "pi1", State: wire.Joined, Foreign: strings.Fields("a b c d e f g h i j"), Alone: []string{"k"}}
-	const want = "  only other members have labels of a, b, c, d, e, f, g, h and 2 more\n  only this node has labels of k\n"
+	v := wire.View{Node: "pi1", State: wire.Joined, Foreign: []string{"a", "b"}, Alone: []string{"k"}}
+	const want = "  only other members have labels of a, b\n  only this node has labels of k\n"
 	var out bytes.Buffer
 	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.Contains(out.String(), want) {
 		t.Errorf("it prints\n%s, %v; want\n%s", &out, err, want)

@@ -1,10 +1,8 @@
 package fleet
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -56,8 +54,8 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 		}
 		fmt.Fprintf(w, "  common basis: number %d, of %s; the latest merge averaged %s\n", b.Number, b.Author, averaged)
 	}
-	if u := v.Unfit; u != nil {
-		fmt.Fprintf(w, "  %s\n", u)
+	if v.Unfit != "" {
+		fmt.Fprintf(w, "  %s\n", v.Unfit)
 	}
 	if len(v.Members) == 0 {
 		fmt.Fprintln(w, "  no other member is known")
@@ -65,10 +63,10 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 		return err
 	}
 	if len(v.Foreign) > 0 {
-		fmt.Fprintf(w, "  only other members have labels of %s\n", some(v.Foreign))
+		fmt.Fprintf(w, "  only other members have labels of %s\n", strings.Join(v.Foreign, ", "))
 	}
 	if len(v.Alone) > 0 {
-		fmt.Fprintf(w, "  only this node has labels of %s\n", some(v.Alone))
+		fmt.Fprintf(w, "  only this node has labels of %s\n", strings.Join(v.Alone, ", "))
 	}
 	for _, all := range v.Spellings {
 		fmt.Fprintf(w, "  %s are spelt almost alike, and count as different classes: let all devices send one spelling, or give them a label_map\n", strings.Join(all, " and "))
@@ -84,20 +82,11 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 	return err
 }
 
-// some returns the first names of a list, and how many there are more.
-func some(names []string) string {
-	const most = 8
-	if more := len(names) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
-
 // printMembers writes the table of the other members.
 func printMembers(w io.Writer, members []wire.MemberView) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	shared, basis := slices.ContainsFunc(members, func(m wire.MemberView) bool { return m.Basis != "" }), ""
-	if shared {
+	basis := ""
+	if members[0].Basis != "" { // all have one, or none
 		basis = "BASIS\t"
 	}
 	fmt.Fprintf(table, "  MEMBER\tVERSION\tLABELS\tCLASSES\tSIZE\tAGE\tZ\tSHARE\t%sIN THE LATEST MERGE\n", basis)
@@ -106,17 +95,13 @@ func printMembers(w io.Writer, members []wire.MemberView) error {
 		if m.Trust != nil {
 			z = fmt.Sprintf("%+.1f", *m.Trust)
 		}
-		if shared {
-			basis = cmp.Or(m.Basis, "–") + "\t"
-			if m.Unfit != "" {
-				basis = m.Basis + ": " + string(m.Unfit) + "\t"
-			}
+		switch {
+		case m.Unfit != "":
+			basis = m.Basis + ": " + string(m.Unfit) + "\t"
+		case m.Basis != "":
+			basis = m.Basis + "\t"
 		}
-		unread := ""
-		if m.Unread != "" {
-			unread = "; its newest message is refused: " + string(m.Unread)
-		}
-		fmt.Fprintf(table, "  %s\t%d.%d\t%d\t%d\t%s\t%s\t%s\t%.0f %%\t%s%s%s\n", m.Name, m.Epoch, m.Sequence, m.N, len(m.Classes), terminal.Bytes(uint64(m.Bytes)), age(&m.Age), z, 100*m.Share, basis, verdict(&m), unread)
+		fmt.Fprintf(table, "  %s\t%d.%d\t%d\t%d\t%s\t%s\t%s\t%.0f %%\t%s%s\n", m.Name, m.Epoch, m.Sequence, m.N, len(m.Classes), terminal.Bytes(uint64(m.Bytes)), age(&m.Age), z, 100*m.Share, basis, verdict(&m))
 	}
 	return table.Flush()
 }
@@ -124,6 +109,8 @@ func printMembers(w io.Writer, members []wire.MemberView) error {
 // verdict describes the result of the latest merge for a member.
 func verdict(m *wire.MemberView) string {
 	switch {
+	case m.Taken && m.Unread != "":
+		return "yes; its newest message is refused: " + string(m.Unread)
 	case m.Taken:
 		return "yes"
 	case m.Stale:

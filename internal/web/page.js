@@ -132,10 +132,6 @@ function showFleet(m) {
     shape: "no horizon in common", precision: "claims more than its labels can teach", numbers: "cannot be added", classes: "too many classes",
     size: "too large", format: "damaged, or of another version", name: "of another name than its topic", members: "not in fleet.members", room: "no room", queue: "came too fast",
   };
-  const unfit = {
-    features: "it has other features", inducing: "it has another number of inducing points", mix: "its author sees other classes than this device, or in other proportions",
-    numbers: "its numbers are out of range",
-  };
   const taken = f.members.filter(o => o.taken).length;
   set("fleet-of", `${f.concept}: ${whole(f.members.length)} other${f.members.length === 1 ? "" : "s"}`);
   set("fleet-state", states[f.state] || f.state);
@@ -143,7 +139,7 @@ function showFleet(m) {
   set("fleet-own", f.role === "follower" ? "" : f.stopped ? `Nothing is published any more: ${f.stopped}.` : !f.sequence ? "This device has published nothing since its start." :
     `Published: ${whole(f.n)} labels in ${bytes(f.bytes)}, ${span(f.age_s)} ago${f.kept ? "" : f.cleared ? "; it was removed from the broker" : f.lost ? "; it did not come back from the broker, so that the others may not have it" : "; it has not come back from the broker yet"}.`
     + (f.basis ? ` Common basis ${whole(f.basis.number)}, of ${f.basis.author}${f.basis.averaged > 1 ? `; ${whole(f.basis.averaged)} members average it` : ""}.` : "")
-    + (f.basis_refused ? ` Basis ${whole(f.basis_refused.number)} of ${f.basis_refused.author} is not adopted: ${unfit[f.basis_refused.reason] || unfit.numbers}.` : ""));
+    + (f.basis_refused ? ` The ${f.basis_refused}.` : ""));
   set("fleet-alike", (f.spellings || []).map(all => `${all.join(" and ")} are spelt almost alike, and count as different classes: let all devices send one spelling, or give them a label_map.`).join(" "));
   const refused = Object.entries(f.refused).map(([why, n]) => `${verdicts[why] || why} (${whole(n)})`);
   set("fleet-refused", refused.length ? `Refused since the start: ${refused.join(", ")}.` : "");

@@ -22,7 +22,7 @@ const (
 type basis struct {
 	birth   core.Birth // of the model's, after the latest merge of this process
 	members int        // whose parameters that merge averaged, with the own ones
-	unfit   *UnfitView // the common basis that the model does not adopt; nil: none
+	unfit   string     // why the model does not adopt the common basis; "": it does, or there is none
 	since   time.Time  // when one was known first; zero: none
 	seen    int        // connection that brought the one in the set
 	urgent  bool       // there is another one since the latest merge
@@ -90,7 +90,7 @@ func (m *Member) mergedBasis(now time.Time, sum *core.Merge) {
 	s, b := sum.Sharing, &m.basis
 	b.asked = core.NoRebase
 	if s == nil {
-		b.birth, b.members, b.unfit = core.Birth{}, 0, nil
+		b.birth, b.members, b.unfit = core.Birth{}, 0, ""
 		return
 	}
 	b.vain = s.Number == 0 && sum.Unfit == core.None
@@ -119,20 +119,20 @@ func (m *Member) mergedBasis(now time.Time, sum *core.Merge) {
 // leftBasis notes the reason for which the latest merge did not adopt the common basis. The event
 // comes once for each basis and reason, for every merge tries it again.
 func (m *Member) leftBasis(reason core.Reason) {
-	former, c := m.basis.unfit, m.set.Common()
-	if m.basis.unfit = nil; reason == core.None || c == nil {
-		return
+	why := ""
+	if c := m.set.Common(); c != nil && reason != core.None {
+		why = explainUnfit(reason, c)
 	}
-	v := &UnfitView{Number: c.Number, Author: c.Author, Reason: reason}
-	if m.basis.unfit = v; former == nil || *former != *v {
-		m.event("fleet_basis", v.String())
+	if why != "" && why != m.basis.unfit {
+		m.event("fleet_basis", why)
 	}
+	m.basis.unfit = why
 }
 
-// String returns the sentence that people read.
-func (u *UnfitView) String() string {
+// explainUnfit returns the reason why a common basis is not adopted.
+func explainUnfit(reason core.Reason, c *core.Common) string {
 	why := "its numbers are out of range"
-	switch u.Reason {
+	switch reason {
 	case core.OtherInputs:
 		why = "it has other features"
 	case core.OtherInducing:
@@ -140,7 +140,7 @@ func (u *UnfitView) String() string {
 	case core.OtherClasses:
 		why = "its author sees other classes than this model, or in other proportions"
 	}
-	return fmt.Sprintf("basis %d of %s is not adopted: %s", u.Number, u.Author, why)
+	return fmt.Sprintf("basis %d of %s is not adopted: %s", c.Number, c.Author, why)
 }
 
 // announce returns the messages of a common basis that has to be published.

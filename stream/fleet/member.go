@@ -270,32 +270,30 @@ func (m *Member) see(name string, retained bool) {
 	}
 }
 
-// whole takes an encoded contribution.
+// whole takes an encoded contribution. Of a member whose newest one is refused the version before
+// stays in the set: until the next connection, or until the broker has another message.
 func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
 	if name == BasisName {
 		m.receiveBasis(now, data)
 		return
 	}
 	c, err := core.Decode(data)
+	reason := Malformed
 	switch {
 	case len(data) > core.MaxBytes:
-		m.refuseNewest(now, TooLarge, name, err)
+		reason = TooLarge
 	case err != nil:
-		m.refuseNewest(now, Malformed, name, err)
 	case c.Member != name:
-		m.refuseNewest(now, BadName, name, fmt.Errorf("it is of %.40q", c.Member))
+		reason, err = BadName, fmt.Errorf("it is of %.40q", c.Member)
 	case c.Epoch >= maxEpoch:
-		m.refuseNewest(now, Malformed, name, fmt.Errorf("epoch %d", c.Epoch))
+		err = fmt.Errorf("epoch %d", c.Epoch)
 	case name == m.name:
 		m.receiveOwn(now, c, len(data), retained)
+		return
 	default:
 		m.put(now, c, len(data), retained)
+		return
 	}
-}
-
-// refuseNewest refuses the newest message of a member, of which the version before stays in the
-// set: until the next connection, or until the broker has another message.
-func (m *Member) refuseNewest(now time.Time, reason core.Reason, name string, err error) {
 	if p := m.peers[name]; p != nil {
 		p.unread = reason
 	}

@@ -84,7 +84,9 @@ type Own struct {
 // Common describes the basis and the scale that the members have in common.
 type Common struct {
 	Basis *BasisView `json:"basis,omitempty"` // absent: the model shares none, or has not merged since the start
-	Unfit *UnfitView `json:"basis_refused,omitempty"`
+	// Unfit is the sentence that says why the model does not adopt the common basis; "": it does,
+	// or there is none.
+	Unfit string `json:"basis_refused,omitempty"`
 	// Scales is the mean trust of the members by the two values of fleet.scale; absent: not
 	// compared yet, or of no influence.
 	Scales map[string]float64 `json:"scales,omitempty"`
@@ -127,13 +129,6 @@ type BasisView struct {
 	Number   uint64 `json:"number"` // 1 for the first, one more for each that replaced another
 	Author   string `json:"author"`
 	Averaged int    `json:"averaged"` // members whose parameters the latest merge averaged, with the own ones
-}
-
-// UnfitView describes the common basis that a model does not adopt.
-type UnfitView struct {
-	Number uint64      `json:"number"`
-	Author string      `json:"author"`
-	Reason core.Reason `json:"reason"`
 }
 
 // MemberView describes another member.
@@ -218,9 +213,14 @@ func (m *Member) View(now time.Time, of Model) View {
 
 // without returns the names that are not among others, in order.
 func without(names, others []string) []string {
-	left := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
-	slices.Sort(left)
-	return slices.Compact(left)
+	left := map[string]bool{}
+	for _, name := range names {
+		left[name] = true
+	}
+	for _, name := range others {
+		delete(left, name)
+	}
+	return field.Names(left)
 }
 
 // spellings returns the classes of a model and of members that share a codec.Spelling.

@@ -360,10 +360,7 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 	defer again.Stop()
 	lasts := time.NewTimer(shortConnection)
 	defer lasts.Stop()
-	contradict := time.NewTimer(contradictEvery)
-	defer contradict.Stop()
-	contradict.Stop()
-	var contradicted time.Time
+	denied, rest := conn.denied, (<-chan time.Time)(nil)
 	for {
 		select {
 		case <-conn.lost:
@@ -373,11 +370,11 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 				c.quiet = false
 				c.Log.Info("connected; the broker follows the protocol again", "client_id", c.ID)
 			}
-		case <-conn.denied:
-			contradict.Reset(time.Until(contradicted.Add(contradictEvery)))
-		case <-contradict.C:
-			contradicted = time.Now()
+		case <-denied:
 			conn.publishState(stateOnline)
+			denied, rest = nil, time.After(contradictEvery)
+		case <-rest:
+			denied = conn.denied
 		case tokens := <-conn.dropped:
 			wg.Go(func() { c.forget(serving, conn, tokens) })
 		case <-conn.redeliver:

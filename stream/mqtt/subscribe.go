@@ -133,8 +133,7 @@ func (c *Client) request(conn *Conn, filters []string) (refused, lowered []strin
 	}
 	for f, granted := range token.(*paho.SubscribeToken).Result() {
 		switch {
-		case granted > 2 && f == c.StateTopic:
-			c.Log.Debug("the broker refuses the subscription to the state of this node", "topic", f)
+		case granted > 2 && f == c.StateTopic: // nothing depends on it
 		case granted > 2:
 			refused = append(refused, f)
 		case granted < ask[f]:
