@@ -34,7 +34,7 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 		case v.Cleared:
 			kept = "it was removed from the broker, and the next one follows after more labels"
 		case v.Lost:
-			kept = "it did not come back from the broker, so that the others may not have it: edge doctor looks for the reason"
+			kept = "it did not come back from the broker: see edge doctor"
 		}
 		messages := "1 message"
 		if v.Parts > 0 {
