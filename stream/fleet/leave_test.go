@@ -9,6 +9,7 @@ import (
 	"time"
 
 	core "edge/online/fleet"
+	"edge/stream/codec"
 )
 
 // A node that ends has an epoch once its own message is known, or the broker has been
@@ -48,6 +49,38 @@ func of(t *testing.T, member string, epoch uint64) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// A model that was reset takes its contribution back, in all its parts, and publishes again after its
+// warm-up. One that learns its journal has not forgotten.
+func TestReset(t *testing.T) {
+	w := newWorld(t)
+	small := func(c *Config) { c.MaxMessage = 4 * codec.KiB }
+	a, b := w.start("a", 0, small), w.start("b", 0, small)
+	a.labels, a.size, b.labels = 300, 100, 50
+	w.pass(2 * time.Minute)
+	if len(w.kept) < 4 {
+		t.Fatalf("the broker keeps %d messages, want parts", len(w.kept))
+	}
+	n := len(w.kept)
+	a.Step(w.now, Learnt{Behind: true})
+	equal(t, "messages while the journal is learnt", len(w.kept), n)
+	a.labels = 0
+	w.pass(10 * time.Second)
+	equal(t, "messages after a reset", len(w.kept), 1)
+	equal(t, "members of b", len(b.peers), 0)
+	if v := a.View(w.now, Model{}); !v.Cleared || v.Kept || v.Lost {
+		t.Errorf("the view after a reset is %+v", v)
+	}
+	a.disconnect()
+	a.connect()
+	w.pass(5 * time.Minute)
+	equal(t, "events", a.happened(), []string{"fleet_left"})
+	equal(t, "published", a.published, 1)
+	a.labels = 60
+	w.pass(2 * time.Minute)
+	equal(t, "published after the warm-up", a.published, 2)
+	equal(t, "members of b after it", len(b.peers), 1)
 }
 
 // A member of which the newest message cannot be read, as that of a later program, stays with the

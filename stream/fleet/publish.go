@@ -79,7 +79,7 @@ func (m *Member) Step(now time.Time, learnt Learnt) (todo Todo) {
 	todo.Ask, todo.Enough = m.ask(now)
 	todo.Publish = learnt.Ready && m.due(now, learnt.Labels)
 	todo.Merge = m.mergeDue(now, learnt.Ready)
-	todo.Announce = append(m.announce(now), m.disown()...)
+	todo.Announce = append(append(m.announce(now), m.disown()...), m.takeBack(learnt)...)
 	return todo
 }
 
@@ -94,6 +94,21 @@ func (m *Member) disown() (all []Publication) {
 	all = append(all, Publication{Topic: m.topics.Contribution(m.name)})
 	for i := range m.own.former.parts {
 		all = append(all, Publication{Topic: m.topics.Part(m.name, i)})
+	}
+	return all
+}
+
+// takeBack returns the publications that remove the contribution of a model that has forgotten it: by
+// a reset it is in its warm-up again, and has nothing to publish for some time.
+func (m *Member) takeBack(learnt Learnt) (all []Publication) {
+	o := &m.own
+	if !m.link.up || !o.known || o.cleared || o.stopped != "" || learnt.Ready || learnt.Behind || learnt.Labels >= o.labels {
+		return nil
+	}
+	o.fresh, o.cleared = false, true
+	m.event("fleet_left", m.name+": its model was reset, and its contribution is removed until the warm-up is over")
+	for _, topic := range m.OwnTopics() {
+		all = append(all, Publication{Topic: topic})
 	}
 	return all
 }
