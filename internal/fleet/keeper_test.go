@@ -373,7 +373,7 @@ func TestPrint(t *testing.T) {
 	}
 	out.Reset()
 	v.Cleared, v.Lost = false, true
-	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.Contains(out.String(), "1m 30s ago; it did not come back from the broker: see") {
+	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.Contains(out.String(), "1m 30s ago; it did not come back: see") {
 		t.Errorf("of a lost one it prints\n%s, %v", &out, err)
 	}
 	for averaged, want := range map[int]string{

@@ -34,7 +34,7 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 		case v.Cleared:
 			kept = "it was removed from the broker, and the next one follows after more labels"
 		case v.Lost:
-			kept = "it did not come back from the broker: see edge doctor"
+			kept = "it did not come back: see edge doctor"
 		}
 		messages := "1 message"
 		if v.Parts > 0 {

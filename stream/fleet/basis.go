@@ -136,7 +136,7 @@ func explainUnfit(reason core.Reason, c *core.Common) string {
 	case core.OtherInputs:
 		why = "it has other features"
 	case core.OtherInducing:
-		why = "it has another number of inducing points than this model"
+		why = "it has another number of inducing points"
 	case core.OtherClasses:
 		why = "its author sees other classes than this model, or in other proportions"
 	}

@@ -267,7 +267,7 @@ func TestBasisIsNotAdopted(t *testing.T) {
 			n.labels += 100
 		}
 	}
-	equal(t, "c says", c.saidOfBasis(), []string{"basis 1 of a is not adopted: it has another number of inducing points than this model"})
+	equal(t, "c says", c.saidOfBasis(), []string{"basis 1 of a is not adopted: it has another number of inducing points"})
 	v := c.View(w.now, Model{})
 	if v.Basis != nil || v.Unfit != c.saidOfBasis()[0] {
 		t.Errorf("c shows the basis %+v, refused %q", v.Basis, v.Unfit)

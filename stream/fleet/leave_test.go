@@ -109,7 +109,7 @@ func TestNewestIsUnreadable(t *testing.T) {
 	a.connect()
 	w.pass(time.Minute)
 	equal(t, "members after a reconnect", shown(), "")
-	equal(t, "left", a.of("fleet_left"), []string{"b: the message that the broker keeps of it is refused: format"})
+	equal(t, "left", a.of("fleet_left"), []string{"b: its message at the broker is refused: format"})
 }
 
 // A member that leaves while a node is away is missed by a follower, by a node that has nothing

@@ -371,15 +371,13 @@ func (m *Member) leave(now time.Time, name, why string) {
 // Forget removes a member, and returns the publications that remove its messages from
 // the broker.
 func (m *Member) Forget(now time.Time, name string) []Publication {
-	all := []Publication{{Topic: m.topics.Contribution(name)}}
+	parts := 0
 	if a := m.assemblies[name]; a != nil {
-		for i := range max(a.list.parts, len(a.parts)) {
-			all = append(all, Publication{Topic: m.topics.Part(name, i)})
-		}
+		parts = max(a.list.parts, len(a.parts))
 		delete(m.assemblies, name)
 	}
 	m.leave(now, name, "it was forgotten by request")
-	return all
+	return m.removal(name, parts)
 }
 
 // refuse counts a refusal, and publishes an event once a minute for each reason, and each
@@ -448,7 +446,7 @@ func (m *Member) checkKept(now time.Time) {
 	for _, name := range gone {
 		why := "the broker does not keep its message any more"
 		if reason := m.peers[name].unread; reason != core.None {
-			why = fmt.Sprintf("the message that the broker keeps of it is refused: %s", reason)
+			why = fmt.Sprintf("its message at the broker is refused: %s", reason)
 		}
 		m.leave(now, name, why)
 	}

@@ -79,36 +79,36 @@ func (m *Member) Step(now time.Time, learnt Learnt) (todo Todo) {
 	todo.Ask, todo.Enough = m.ask(now)
 	todo.Publish = learnt.Ready && m.due(now, learnt.Labels)
 	todo.Merge = m.mergeDue(now, learnt.Ready)
-	todo.Announce = append(append(m.announce(now), m.disown()...), m.takeBack(learnt)...)
+	todo.Announce = append(m.announce(now), m.takeBack(learnt)...)
 	return todo
 }
 
-// disown returns the publications that remove from the broker what this node has published as
-// a member, before it was a follower.
-func (m *Member) disown() (all []Publication) {
-	if !m.cfg.Follows() || !m.own.found || !m.link.kept {
-		return nil
-	}
-	m.own.found = false
-	m.event("fleet_left", m.name+": this node only follows now, and its contribution is removed")
-	all = append(all, Publication{Topic: m.topics.Contribution(m.name)})
-	for i := range m.own.former.parts {
-		all = append(all, Publication{Topic: m.topics.Part(m.name, i)})
-	}
-	return all
-}
-
-// takeBack returns the publications that remove the contribution of a model that has forgotten it: by
-// a reset it is in its warm-up again, and has nothing to publish for some time.
-func (m *Member) takeBack(learnt Learnt) (all []Publication) {
+// takeBack returns the publications that remove from the broker what this node has published: as a
+// member, before it was a follower, or of a model that has forgotten it. By a reset that one is in its
+// warm-up again, and has nothing to publish for some time.
+func (m *Member) takeBack(learnt Learnt) []Publication {
 	o := &m.own
-	if !m.link.up || !o.known || o.cleared || o.stopped != "" || learnt.Ready || learnt.Behind || learnt.Labels >= o.labels {
+	switch {
+	case m.cfg.Follows():
+		if !o.found || !m.link.kept {
+			return nil
+		}
+		o.found = false
+		m.event("fleet_left", m.name+": this node only follows now, and its contribution is removed")
+		return m.removal(m.name, o.former.parts)
+	case !m.link.up || !o.known || o.cleared || o.stopped != "" || learnt.Ready || learnt.Behind || learnt.Labels >= o.labels:
 		return nil
 	}
 	o.fresh, o.cleared = false, true
-	m.event("fleet_left", m.name+": its model was reset, and its contribution is removed until the warm-up is over")
-	for _, topic := range m.OwnTopics() {
-		all = append(all, Publication{Topic: topic})
+	m.event("fleet_left", m.name+": its model was reset, and its contribution is removed")
+	return m.removal(m.name, o.parts)
+}
+
+// removal returns the publications that remove a member's message and its parts.
+func (m *Member) removal(name string, parts int) []Publication {
+	all := []Publication{{Topic: m.topics.Contribution(name)}}
+	for i := range parts {
+		all = append(all, Publication{Topic: m.topics.Part(name, i)})
 	}
 	return all
 }
