@@ -77,7 +77,8 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 	return nil
 }
 
-// fillNew truncates a file, writes a database to it and syncs it.
+// fillNew truncates a file, writes a database to it and syncs it, once: until it has its
+// name, nobody reads what a power cut leaves of it.
 func (s *Store) fillNew(file *os.File, fill func(*bbolt.DB) error) (*bbolt.DB, error) {
 	if err := file.Truncate(0); err != nil { // a crash may have ended an earlier attempt
 		return nil, err
@@ -87,12 +88,14 @@ func (s *Store) fillNew(file *os.File, fill func(*bbolt.DB) error) (*bbolt.DB, e
 	if err != nil {
 		return nil, err
 	}
+	db.NoSync = true
 	err = guard(func() error {
 		if err := fill(db); err != nil {
 			return err
 		}
 		return db.Update(stamp)
 	})
+	db.NoSync = false
 	if err == nil {
 		err = s.opts.Fault("sync file")
 	}

@@ -206,8 +206,8 @@ func TestBuildFails(t *testing.T) {
 		newTruths(t, s, "m")
 		at = "commit"
 		c := &online.Commit{Records: []online.Record{sample("m", 1)}}
-		if err := s.RememberFilters(nil); !errors.Is(err, syscall.EIO) {
-			t.Errorf("RememberFilters: %v, want %v", err, syscall.EIO)
+		if err := s.Checkpoint("m", 0, stateOf(1, 100)); !errors.Is(err, syscall.EIO) {
+			t.Errorf("Checkpoint: %v, want %v", err, syscall.EIO)
 		}
 		for range 3 { // no commit can be durable any more
 			if err := s.Commit(c); !errors.Is(err, syscall.EIO) {

@@ -3,8 +3,6 @@ package persist
 import (
 	"encoding/binary"
 	"fmt"
-
-	"go.etcd.io/bbolt"
 )
 
 const (
@@ -51,9 +49,10 @@ func (s *Store) RememberFilters(filters []string) error {
 	}
 	s.write.Lock()
 	defer s.write.Unlock()
-	err := s.update(func(tx *bbolt.Tx) error {
+	err := s.change(inLog, func(ds *drafts) error {
 		key := []byte(keySession)
-		return tx.Bucket([]byte(bucketMeta)).Put(key, seal(nil, kindSession, bucketMeta, key, payload))
+		ds.set(bucketMeta, key, ds.seal(kindSession, bucketMeta, key, payload))
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("persist: store the filters in %s: %w", s.path, err)

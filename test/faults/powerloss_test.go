@@ -277,3 +277,23 @@ func survivors(t *testing.T, file string, truth []string) (n int, recovery *pers
 	}
 	return n, recovery
 }
+
+// TestFirstStartSyncsLittle counts the syncs of a first start until the first message is
+// acknowledged: on an SD card each takes up to half a second. Two are bbolt's, one is the
+// new file's, one the folder's; the model takes two, the subscriptions and the first
+// message one each.
+func TestFirstStartSyncsLittle(t *testing.T) {
+	done, _ := recordedRun(newScenario(t))
+	syncs := 0
+	for _, op := range done {
+		if acks(op) > 0 {
+			break
+		}
+		if op.name == "fsync" || op.name == "fdatasync" {
+			syncs++
+		}
+	}
+	if syncs > 8 {
+		t.Errorf("%d syncs, want at most 8", syncs)
+	}
+}
