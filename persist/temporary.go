@@ -12,7 +12,7 @@ import (
 // temporary is the suffix of a file that is not complete yet.
 const temporary = ".new"
 
-// CreateTemp creates a file beside path, with mode 0600, for the caller to rename to
+// CreateTemp creates a file beside path, with mode 0600, for the caller to Rename to
 // path when the file is complete. The file is locked until it is closed. CreateTemp
 // first removes the temporary files of killed processes, and keeps those that
 // another process still writes, which are locked.
@@ -28,6 +28,15 @@ func CreateTemp(path string) (*os.File, error) {
 		}
 		_ = file.Close() // another process removed it as stale before it was locked
 	}
+}
+
+// Rename gives a complete and synced file its name. It syncs the folder, so that the name
+// survives a power cut.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(to))
 }
 
 // RemoveUnlocked removes a file. It returns ErrLocked if another process has the

@@ -66,7 +66,7 @@ func (e exports) write(model, name, shape string, state []byte) (about map[strin
 	if err := writeState(part, model, shape, state); err != nil {
 		return nil, errors.Join(err, os.Remove(part))
 	}
-	if err := os.Rename(part, path); err != nil {
+	if err := persist.Rename(part, path); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	sum := sha256.Sum256(state)

@@ -265,7 +265,7 @@ func (t *Training) save(trainer *train.Trainer) error {
 	defer f.Close()
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Sync()); err == nil {
-		err = os.Rename(f.Name(), t.unfinished())
+		err = persist.Rename(f.Name(), t.unfinished())
 	}
 	if err != nil {
 		os.Remove(f.Name())

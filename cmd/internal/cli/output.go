@@ -70,7 +70,7 @@ func (o *Output) rename() error {
 		err = errors.Join(err, file.Close(), o.Sync())
 	}
 	if err == nil {
-		err = os.Rename(o.Name(), o.path)
+		err = persist.Rename(o.Name(), o.path)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.flag, err)
