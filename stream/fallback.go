@@ -28,7 +28,7 @@ type fallback struct {
 	client   *mqtt.Client
 	degraded *atomic.Bool
 	changed  <-chan struct{} // has an element when degraded has changed
-	log      *slog.Logger
+	hush     *atomic.Bool    // a connection of a moment ago was logged
 }
 
 // newFallback returns nil if a fallback is useless: QoS 0 has no window, and a message
@@ -52,19 +52,32 @@ func (n *Node) newFallback(changed <-chan struct{}) *fallback {
 	cfg := n.cfg.MQTT
 	cfg.QoS, cfg.PersistentSession = 0, false
 	filters, _ = topic.Subscriptions(filters)
+	hush := new(atomic.Bool)
 	c := mqtt.NewClient(mqtt.Options{
 		Config: cfg, ID: n.client.ID + fallbackSuffix, Filters: filters, MaxPayload: n.client.MaxPayload, Queue: n.deferred, Dial: n.client.Dial,
-		Counters: &n.counts.network, Dropped: &n.counts.network.DeferredDropped, Log: n.log,
+		Counters: &n.counts.network, Dropped: &n.counts.network.DeferredDropped, Log: slog.New(hushed{n.log.Handler(), hush}),
 		Event: n.client.Event, Serve: func(context.Context, *mqtt.Conn) {},
 	})
-	return &fallback{client: c, degraded: &n.counts.degraded, changed: changed, log: n.log}
+	return &fallback{client: c, degraded: &n.counts.degraded, changed: changed, hush: hush}
 }
 
-// run subscribes while the journal cannot be written, until ctx ends.
+// hushed drops the messages of a log up to warnings while hush is set.
+type hushed struct {
+	slog.Handler
+	hush *atomic.Bool
+}
+
+func (h hushed) Enabled(ctx context.Context, level slog.Level) bool {
+	return (level > slog.LevelWarn || !h.hush.Load()) && h.Handler.Enabled(ctx, level)
+}
+
+// run subscribes while the journal cannot be written, until ctx ends. It logs a connection if
+// none was needed for calmAfter: on a slow disk each label is an outage.
 func (o *fallback) run(ctx context.Context) {
 	if o == nil {
 		return
 	}
+	var calm time.Time
 	for {
 		var lasts <-chan time.Time
 		if o.degraded.Load() {
@@ -77,7 +90,8 @@ func (o *fallback) run(ctx context.Context) {
 			return
 		case <-lasts:
 		}
-		o.log.Warn("a second connection subscribes to the streams, so that they are answered while the journal fails", "client_id", o.client.ID)
+		o.hush.Store(time.Now().Before(calm))
+		o.client.Log.Warn("a second connection subscribes to the streams, so that they are answered while the journal fails", "client_id", o.client.ID)
 		observing, end := context.WithCancel(ctx)
 		var life sync.WaitGroup
 		life.Go(func() { o.client.Run(observing) })
@@ -89,6 +103,7 @@ func (o *fallback) run(ctx context.Context) {
 		}
 		end()
 		life.Wait()
+		calm = time.Now().Add(calmAfter)
 	}
 }
 

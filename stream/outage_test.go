@@ -1,11 +1,17 @@
 package stream
 
 import (
+	"bytes"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,6 +93,41 @@ func TestAnsweredWhileTheJournalFails(t *testing.T) {
 		eventually(t, "more", func() bool { return d.Stats().Learned == sent+10 })
 		if now := d.Stats().Observed; now != 100 {
 			t.Errorf("%d messages came over the second connection, want none after the end of the outage", now)
+		}
+	})
+}
+
+// On a disk that is slow with each label, the log has one second connection, and one more
+// once none was needed for calmAfter.
+func TestSecondConnectionIsLoggedOnce(t *testing.T) {
+	in("", t, func(t *testing.T) {
+		var log bytes.Buffer
+		cfg, m := testConfig()
+		dial := func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
+			return nil, net.ErrClosed
+		}
+		n := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), Dial: dial, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		turned := make(chan struct{}, 1)
+		f := n.newFallback(turned)
+		turn := func(degraded bool, pause time.Duration) {
+			f.degraded.Store(degraded)
+			turned <- struct{}{}
+			time.Sleep(pause)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var life sync.WaitGroup
+		life.Go(func() { f.run(ctx) })
+		for range 5 {
+			turn(true, 4*time.Second)
+			turn(false, time.Minute)
+		}
+		first := strings.Count(log.String(), "a second connection")
+		time.Sleep(calmAfter)
+		turn(true, 4*time.Second)
+		stop()
+		life.Wait()
+		if all := strings.Count(log.String(), "a second connection"); first != 1 || all != 2 {
+			t.Errorf("%d lines, then %d, want 1 and 2:\n%s", first, all, log.String())
 		}
 	})
 }
