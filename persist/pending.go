@@ -3,9 +3,13 @@ package persist
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"edge/online"
 )
+
+// maxClock is half of what a clock can count: 146 years.
+const maxClock = time.Duration(1 << 62)
 
 // appendPending appends the payload of a pending sample; the key of the value is the
 // number of its arrival.
@@ -35,6 +39,9 @@ func decodePending(payload []byte) (online.Pending, error) {
 	}
 	if err := checkPending(&p); err != nil {
 		return online.Pending{}, fmt.Errorf("pending sample: %w", err)
+	}
+	if p.Clock > maxClock { // the clock, which goes on from here, would overflow
+		return online.Pending{}, fmt.Errorf("pending sample: arrival at %v, at most %v: %w", p.Clock, maxClock, errEncoding)
 	}
 	return p, nil
 }

@@ -164,6 +164,11 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("decodeCheckpoint of %s = %+v, want an error", name, c)
 		}
 	}
+	for _, clock := range []time.Duration{-1, maxClock + 1, math.MaxInt64} {
+		if p, err := decodePending(appendPending(nil, &online.Pending{Clock: clock})); err == nil {
+			t.Errorf("decodePending of an arrival at %v = %+v, want an error", clock, p)
+		}
+	}
 	if _, err := decodeFormat([]byte{0}); err == nil {
 		t.Error("decodeFormat accepts version 0")
 	}
