@@ -87,7 +87,7 @@ func (s *Store) Checkpoint(model string, seq uint64, state []byte) error {
 	}
 	forget(s.file, 0, 0)
 	if err != nil {
-		return fmt.Errorf("persist: checkpoint %s at %d to %s: %w", model, seq, s.path, err)
+		return fmt.Errorf("persist: checkpoint %s at %d to %s: %w%s", model, seq, s.path, err, diskRemedy(err))
 	}
 	return nil
 }

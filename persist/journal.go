@@ -133,7 +133,7 @@ func (s *Store) Commit(c *online.Commit) error {
 		s.unreported = nil // an earlier error has reported it
 	}
 	if s.commitFailed = err != nil; err != nil {
-		return fmt.Errorf("persist: commit %d records to %s: %w", len(c.Records), s.name, err)
+		return fmt.Errorf("persist: commit %d records to %s: %w%s", len(c.Records), s.name, err, diskRemedy(err))
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"edge/online"
 )
 
 // asAnother runs f as a user who may write neither the file nor the folder of root.
@@ -74,14 +76,28 @@ func TestRemedyOfMissingFolder(t *testing.T) {
 	}
 }
 
-// A read-only file system is named with the remedy.
-func TestRemedyOfReadOnlyFileSystem(t *testing.T) {
-	err := &fs.PathError{Op: "open", Path: "edge.db", Err: syscall.EROFS}
-	if got := remedy(err); !strings.Contains(got, "mount it writable") {
-		t.Errorf("remedy %q", got)
-	}
-	if got := remedy(syscall.EIO); got != "" {
-		t.Errorf("of another error: %q", got)
+// A disk that does not write is named with the remedy: when the file is opened, and when a commit or a
+// checkpoint fails.
+func TestRemedyOfDisk(t *testing.T) {
+	for errno, want := range map[syscall.Errno]string{syscall.EROFS: "mount it writable", syscall.EIO: "see dmesg, and replace it"} {
+		if got := remedy(&fs.PathError{Op: "open", Path: "edge.db", Err: errno}); !strings.Contains(got, want) {
+			t.Errorf("remedy %q, want %q", got, want)
+		}
+		failing := false
+		s := newStore(t, tempPath(t), Options{Fault: func(string) error {
+			if failing {
+				return errno
+			}
+			return nil
+		}})
+		newTruths(t, s, "m")
+		failing = true
+		for _, err := range []error{s.Commit(&online.Commit{Records: []online.Record{sample("m", 1)}}), s.Checkpoint("m", 0, stateOf(1, 100))} {
+			if !errors.Is(err, errno) || strings.Count(err.Error(), want) != 1 {
+				t.Errorf("error %v, want one with %q", err, want)
+			}
+		}
+		failing = false
 	}
 }
 

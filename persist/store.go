@@ -131,15 +131,25 @@ func Open(path string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// remedy returns the advice for an error with which a file system refuses to write.
+// remedy returns the advice for an error with which a file system refuses to open a file.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "; make the folder, or choose another state file"
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("; give the file and its folder to the user of this program, %d, by chown", os.Geteuid())
+	}
+	return diskRemedy(err)
+}
+
+// diskRemedy returns the advice for an error of the disk: a kernel that finds one makes the
+// file system read-only.
+func diskRemedy(err error) string {
+	switch {
 	case errors.Is(err, syscall.EROFS):
-		return "; mount it writable, or choose another state file"
+		return "; mount it writable; if the kernel made it read-only, the disk or card usually fails: see dmesg"
+	case errors.Is(err, syscall.EIO):
+		return "; the disk or card fails: see dmesg, and replace it"
 	}
 	return ""
 }
