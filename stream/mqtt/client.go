@@ -267,7 +267,7 @@ func (c *Client) countProtocolError(err error) (broken bool) {
 	c.Counters.ProtocolErrors.Add(1)
 	if c.broken != *why {
 		c.broken = *why
-		c.Log.Error("the broker violates MQTT 3.1.1: update it, or use another; the node keeps trying", "packet", why.Packet, "reason", why.Reason)
+		c.Log.Error("the broker violates MQTT 3.1.1: check its address, update it, or use another; the node keeps trying", "packet", why.Packet, "reason", why.Reason)
 		c.Event("protocol_error", why.Packet+" "+why.Reason)
 	}
 	return true

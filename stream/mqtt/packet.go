@@ -28,7 +28,7 @@ const (
 // ProtocolError reports a packet from the broker that MQTT 3.1.1 does not allow. It
 // ends the connection (section 4.8).
 type ProtocolError struct {
-	Packet string // name in the standard
+	Packet string // name in the standard, or "answer" for what is no packet
 	Reason string
 }
 
@@ -97,6 +97,10 @@ func (p *protocol) checkHeader(kind byte, length int) error {
 	switch {
 	case packet == packetDisconnect && p.accepted:
 		return errDisconnected
+	case !p.accepted && kind == 'H':
+		return &ProtocolError{"answer", "begins as that of an HTTP server: is the port the one of MQTT? ws:// and wss:// take MQTT over HTTP"}
+	case !p.accepted && kind == 0x15:
+		return &ProtocolError{"answer", "begins as an alert of TLS: is the port the one for TLS, with mqtts:// or wss://?"}
 	case !rule.fromServer:
 		return violation(kind, "(first byte 0x%02x) is not a packet of a broker", kind)
 	case p.accepted && packet == packetConnack:
