@@ -64,7 +64,8 @@ func (e exports) write(model, name, shape string, state []byte) (about map[strin
 	part := path + unfinishedExport
 	e.clean()
 	if err := writeState(part, model, shape, state); err != nil {
-		return nil, errors.Join(err, os.Remove(part))
+		e.clean()
+		return nil, err
 	}
 	if err := persist.Rename(part, path); err != nil {
 		return nil, fmt.Errorf("export: %w", err)

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -61,5 +63,24 @@ func TestExportRemovesStaleFiles(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Errorf("%s is gone: %v", path, err)
 		}
+	}
+}
+
+// The error of an export names its own reason alone, where no file was begun, and an
+// export that fails later leaves none.
+func TestExportFails(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(folder, "m.d.db.part.new", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := (exports{dir: folder}).write("m", "d", "", []byte("state"))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := (exports{dir: folder}).write("m", "e", "", nil); err == nil {
+		t.Error("an empty state was exported")
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "m.e.*")); err != nil || len(left) > 0 {
+		t.Errorf("left are %q, %v", left, err)
 	}
 }
