@@ -281,11 +281,6 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	}
 	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{}, 1), denied: make(chan struct{}, 1), dropped: make(chan []paho.Token, 8), cursor: newCursorState()}
 	var aborts []func() bool // end the handshakes if ctx ends meanwhile
-	defer func() {
-		for _, stop := range aborts {
-			stop()
-		}
-	}()
 	opts.SetCleanSession(!c.Config.PersistentSession).
 		SetKeepAlive(0).                                                  // Conn.keepAlive sends the pings
 		SetConnectTimeout(c.ConnectTimeout).SetWriteTimeout(publishWait). // frameConn has the deadline for writing
@@ -311,6 +306,10 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	conn.paho = paho.NewClient(opts)
 	token := conn.paho.Connect()
 	<-token.Done() // bounded by ConnectTimeout for each server, and by ctx
+	aborted := false
+	for _, stop := range aborts {
+		aborted = !stop() || aborted
+	}
 	if err := token.Error(); err != nil {
 		advice := Advice(err)
 		if errors.Is(err, io.EOF) { // upon the Last Will
@@ -320,6 +319,10 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 			err = fmt.Errorf("%w: %s", err, advice)
 		}
 		return nil, fmt.Errorf("mqtt: connect: %w", err)
+	}
+	if aborted { // right after CONNACK: paho does not report a connection that was closed here
+		conn.close()
+		return nil, context.Cause(ctx)
 	}
 	conn.since = time.Now()
 	conn.sinceWall = conn.since.Round(0)

@@ -2,13 +2,17 @@ package mqtt
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -69,6 +73,49 @@ func TestAdviceOfAnotherPort(t *testing.T) {
 		if _, err := c.connect(t.Context()); err == nil || !strings.Contains(err.Error(), "its port the one for TLS (mqtts) or without (mqtt)?") {
 			t.Errorf("%s: %v", scheme, err)
 		}
+	}
+}
+
+// abortedConn accepts the client once its context has ended, and has closed it.
+type abortedConn struct {
+	net.Conn
+	end    func()
+	closed chan struct{}
+	once   sync.Once
+	left   []byte // of CONNACK
+}
+
+func (c *abortedConn) Read(p []byte) (int, error) {
+	c.end()
+	<-c.closed
+	if len(c.left) == 0 {
+		return 0, net.ErrClosed
+	}
+	n := copy(p, c.left)
+	c.left = c.left[n:]
+	return n, nil
+}
+
+func (c *abortedConn) Write(p []byte) (int, error) { return len(p), nil }
+
+func (c *abortedConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return nil
+}
+
+// A connection that a stop closes at the moment of its CONNACK is not used: its end is never
+// reported, and the stop would wait for the answer to a subscription.
+func TestStoppedAtConnack(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	near, far := net.Pipe()
+	defer far.Close()
+	aborted := &abortedConn{Conn: near, end: end, closed: make(chan struct{}), left: []byte{0x20, 2, 0, 0}}
+	cfg := DefaultConfig()
+	cfg.Servers = []string{"mqtt://broker"}
+	dial := func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) { return aborted, nil }
+	c := NewClient(Options{Config: cfg, Dial: dial, Counters: new(Counters)})
+	if conn, err := c.connect(ctx); conn != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("connect: %v, %v, want no connection, and %v", conn, err, context.Canceled)
 	}
 }
 
