@@ -349,8 +349,8 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 	wg.Go(func() { c.readCursor(serving, conn) })
 	// A client that sees the node online may rely on its subscriptions.
 	former := c.formerFilters()
-	refused := c.subscribe(conn, c.wanted())
-	c.unsubscribe(conn, former)
+	refused := c.subscribe(ctx, conn, c.wanted())
+	c.unsubscribe(ctx, conn, former)
 	if c.patient {
 		conn.awaitAnswers(ctx)
 	}
@@ -389,7 +389,7 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 			return errRedeliver
 		case <-again.C:
 			if len(refused) > 0 {
-				refused = c.subscribe(conn, refused)
+				refused = c.subscribe(ctx, conn, refused)
 				pause = min(2*pause, resubscribeLast)
 				again.Reset(pause)
 			}

@@ -51,13 +51,13 @@ func (c *Client) formerFilters() (former []string) {
 }
 
 // unsubscribe ends subscriptions, and removes them from the store on success.
-func (c *Client) unsubscribe(conn *Conn, former []string) {
+func (c *Client) unsubscribe(ctx context.Context, conn *Conn, former []string) {
 	if len(former) == 0 {
 		return
 	}
 	for some := range slices.Chunk(former, MaxFilters) {
 		token := conn.paho.Unsubscribe(some...)
-		if !conn.await(context.Background(), token.Done(), subscribeTimeout) {
+		if !conn.await(ctx, token.Done(), subscribeTimeout) {
 			return // the next connection tries again
 		}
 		if err := token.Error(); err != nil {
@@ -85,13 +85,13 @@ func (c *Client) rememberFilters(known, filters []string) {
 
 // subscribe returns the filters that the broker refused. If a request itself
 // fails, it ends the connection.
-func (c *Client) subscribe(conn *Conn, filters []string) (refused []string) {
+func (c *Client) subscribe(ctx context.Context, conn *Conn, filters []string) (refused []string) {
 	if len(filters) == 0 {
 		return nil
 	}
 	var lowered []string
 	for some := range slices.Chunk(filters, MaxFilters) {
-		not, lower, err := c.request(conn, some)
+		not, lower, err := c.request(ctx, conn, some)
 		if err != nil {
 			conn.fail(fmt.Errorf("mqtt: subscribe: %w", err))
 			return nil
@@ -114,7 +114,7 @@ func (c *Client) subscribe(conn *Conn, filters []string) (refused []string) {
 
 // request subscribes to filters with one packet, and returns those that the broker refused,
 // and those that it grants with a lower quality of service.
-func (c *Client) request(conn *Conn, filters []string) (refused, lowered []string, err error) {
+func (c *Client) request(ctx context.Context, conn *Conn, filters []string) (refused, lowered []string, err error) {
 	ask := make(map[string]byte, len(filters))
 	further := c.further.all()
 	for _, f := range filters {
@@ -125,7 +125,7 @@ func (c *Client) request(conn *Conn, filters []string) (refused, lowered []strin
 		ask[f] = qos
 	}
 	token := conn.paho.SubscribeMultiple(ask, nil)
-	if !conn.await(context.Background(), token.Done(), subscribeTimeout) {
+	if !conn.await(ctx, token.Done(), subscribeTimeout) {
 		return nil, nil, errors.New("no answer from the broker")
 	}
 	if err := token.Error(); err != nil {

@@ -2,11 +2,14 @@ package mqtt
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,10 +63,10 @@ func TestFewFiltersInAPacket(t *testing.T) {
 		slices.Sort(filters)
 		return filters
 	}
-	equalTexts(t, "refused", c.subscribe(conn, names("s")), []string{"s03", "s17"})
+	equalTexts(t, "refused", c.subscribe(t.Context(), conn, names("s")), []string{"s03", "s17"})
 	equalTexts(t, "events", events, []string{"subscription_lowered s05", "subscription_refused s03, s17"})
 	equalTexts(t, "subscribed", read(subscribed, 20), names("s"))
-	c.unsubscribe(conn, names("s"))
+	c.unsubscribe(t.Context(), conn, names("s"))
 	equalTexts(t, "unsubscribed", read(unsubscribed, 20), names("s"))
 	c.Also(names("a")...)
 	equalTexts(t, "subscribed as well", read(subscribed, 20), names("a"))
@@ -209,4 +212,36 @@ func serveFewFilters(l net.Listener, subscribe func(filter string) byte, unsubsc
 			answer.Write(nc)
 		}
 	}
+}
+
+// A stop does not wait for a broker that never answers the subscription.
+func TestStopWithoutSuback(t *testing.T) {
+	bubble("", t, func(t *testing.T) {
+		client, broker := net.Pipe()
+		var all sync.WaitGroup
+		all.Go(func() {
+			for p, err := packets.ReadPacket(broker); err == nil; p, err = packets.ReadPacket(broker) {
+				if _, ok := p.(*packets.ConnectPacket); ok {
+					io.WriteString(broker, "\x20\x02\x00\x00")
+				}
+			}
+		})
+		cfg := DefaultConfig()
+		cfg.Servers = []string{"mqtt://broker"}
+		dial := func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) { return client, nil }
+		c := NewClient(Options{Config: cfg, Filters: []string{"a"}, Dial: dial, Counters: new(Counters), Log: slog.New(slog.DiscardHandler),
+			Event: func(string, string) {}, Serve: func(context.Context, *Conn) {}})
+		ctx, stop := context.WithCancel(t.Context())
+		all.Go(func() {
+			c.Run(ctx)
+			broker.Close()
+		})
+		time.Sleep(time.Second)
+		stop()
+		stopped := time.Now()
+		all.Wait()
+		if took := time.Since(stopped); took > time.Second {
+			t.Errorf("the stop took %v", took)
+		}
+	})
 }
