@@ -69,10 +69,17 @@ func TestOpenWithoutRightToItsMode(t *testing.T) {
 	}
 }
 
-// A folder that is missing is named with the remedy.
+// A folder that is missing, or is a file, is named with the remedy.
 func TestRemedyOfMissingFolder(t *testing.T) {
-	if _, err := Open(filepath.Join(t.TempDir(), "none", "edge.db"), Options{}); !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), "; make the folder, or choose another state file") {
-		t.Errorf("error %v", err)
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{"none": fs.ErrNotExist, "file": syscall.ENOTDIR} {
+		_, err := Open(filepath.Join(folder, name, "edge.db"), Options{})
+		if !errors.Is(err, want) || !strings.HasSuffix(err.Error(), "; make the folder, or choose another state file") {
+			t.Errorf("%s: error %v", name, err)
+		}
 	}
 }
 

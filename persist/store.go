@@ -134,7 +134,7 @@ func Open(path string, opts Options) (*Store, error) {
 // remedy returns the advice for an error with which a file system refuses to open a file.
 func remedy(err error) string {
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return "; make the folder, or choose another state file"
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("; give the file and its folder to the user of this program, %d, by chown", os.Geteuid())
