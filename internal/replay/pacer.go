@@ -15,6 +15,9 @@ type pacer struct {
 
 const catchUp = 100 * time.Millisecond
 
+// duration returns a time in nanoseconds, at most 146 years: a larger one would overflow.
+func duration(ns float64) time.Duration { return time.Duration(min(ns, 1<<62)) }
+
 func (p *pacer) wait(ctx context.Context) error {
 	if p.rate <= 0 {
 		return ctx.Err()
@@ -24,6 +27,6 @@ func (p *pacer) wait(ctx context.Context) error {
 		p.next = now
 	}
 	due := p.next
-	p.next = due.Add(time.Duration(float64(time.Second) / p.rate))
+	p.next = due.Add(duration(float64(time.Second) / p.rate))
 	return process.Sleep(ctx, due.Sub(now))
 }

@@ -219,7 +219,7 @@ func (b *playback) publishRaw(ctx context.Context) error {
 			if first < 0 {
 				first = row.Time
 			}
-			err = process.Sleep(ctx, time.Until(begun.Add(time.Duration(float64(row.Time-first)/b.Speed))))
+			err = process.Sleep(ctx, time.Until(begun.Add(duration(float64(row.Time-first)/b.Speed))))
 		} else if err == nil {
 			err = pace.wait(ctx)
 		}

@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 func TestSampleMessages(t *testing.T) {
@@ -40,14 +42,29 @@ func TestSampleMessages(t *testing.T) {
 }
 
 func TestPacerStopsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	p := pacer{rate: 1e-3}
-	if err := p.wait(ctx); err != nil {
-		t.Fatalf("the first event waits: %v", err)
+	for _, rate := range []float64{1e-3, 1e-12, math.SmallestNonzeroFloat64} { // of a time that no duration holds
+		ctx, cancel := context.WithCancel(t.Context())
+		p := pacer{rate: rate}
+		if err := p.wait(ctx); err != nil {
+			t.Fatalf("the first event waits: %v", err)
+		}
+		if wait := time.Until(p.next); wait < time.Minute {
+			t.Errorf("rate %g: the second event waits %v", rate, wait)
+		}
+		cancel()
+		if err := p.wait(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("rate %g: the second event, after the end: %v", rate, err)
+		}
 	}
+}
+
+// A replay that is interrupted while it reads the file for the first time reads no further.
+func TestReplayEndsWithinTheFirstReading(t *testing.T) {
+	src := &Source{Path: tableOf(t, "x,label\n1,a\nword,a\n"), Data: dataset.Options{HeaderWord: "auto"}}
+	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.wait(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("the second event, after the end: %v", err)
+	if reports, err := File(ended, src, &Player{Labels: "inline", Fraction: 1}, mqtt.Config{}, nil, io.Discard); reports != nil || err != nil {
+		t.Errorf("%v, %v: the second row was read", reports, err)
 	}
 }
 
