@@ -203,12 +203,10 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 	return report.Mean(reports), nil
 }
 
-// stream returns the configuration of the model that learns d, and the rows of s
-// in the order in which it receives them.
-func (e *Evaluation) stream(d *dataset.File, s dataset.Selection, columns dataset.Summary) (cfg online.Config, rows dataset.Rows, err error) {
-	cfg = e.learnerConfig(d, columns)
+// ordered returns the rows of d that s selects, in the order in which the model receives them.
+func (e *Evaluation) ordered(d *dataset.File, s dataset.Selection) (dataset.Rows, error) {
 	all, err := s.Of(d)
-	return cfg, &swappedRows{rows: all, period: e.Swap}, err
+	return &swappedRows{rows: all, period: e.Swap}, err
 }
 
 // Usable opens a file and returns the rows of the first order that can be learnt,
@@ -221,11 +219,11 @@ func (e *Evaluation) Usable(path string) (d *dataset.File, rows dataset.Rows, cf
 	if d, err = dataset.Open(path, e.Data.Of(e.learnt.Features)); err != nil {
 		return nil, nil, cfg, nil, err
 	}
-	cfg, all, err := e.stream(d, e.Selection, columns)
+	all, err := e.ordered(d, e.Selection)
 	if err != nil {
 		return nil, nil, cfg, nil, errors.Join(err, d.Close())
 	}
-	return d, &usableRows{rows: all, how: e.Arrival.OnMissing}, cfg, columns.Classes, nil
+	return d, &usableRows{rows: all, how: e.Arrival.OnMissing}, e.learnerConfig(d, columns), columns.Classes, nil
 }
 
 // once evaluates one file in one order; repeat counts the earlier evaluations of
@@ -239,7 +237,8 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 	if err := dataset.CheckWidth(path, d.Features); err != nil {
 		return nil, err
 	}
-	cfg, rows, err := e.stream(d, s, columns)
+	cfg := e.learnerConfig(d, columns)
+	rows, err := await(ctx, func() (dataset.Rows, error) { return e.ordered(d, s) })
 	if err != nil {
 		return nil, err
 	}

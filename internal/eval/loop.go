@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"edge/internal/dataset"
+	"edge/internal/process"
 	"edge/internal/report"
 	"edge/online"
 	"edge/online/score"
@@ -33,25 +34,13 @@ type Course struct {
 // ErrInterrupted occurs when the context ends before the rows do.
 var ErrInterrupted = errors.New("interrupted")
 
-// await returns the result of f, or ErrInterrupted once the context ends. f may wait for a pipe
-// that stays silent, which nothing interrupts: it is left alone then, since the program ends.
+// await returns the result of f, or ErrInterrupted once the context ends.
 func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
+	value, err := process.Await(ctx, f)
+	if err != nil && err == ctx.Err() {
+		err = ErrInterrupted
 	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := f()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, ErrInterrupted
-	}
+	return value, err
 }
 
 // Run passes the rows to the policy, one after the other, until they end.

@@ -1,5 +1,5 @@
 // Package process reads facts about the running process from the operating
 // system and from the build: processor time, memory, version, and whether a path
 // can be written. A system without a figure gives 0. It also pauses for a time,
-// and repeats at intervals.
+// repeats at intervals, and leaves alone what nothing interrupts.
 package process

@@ -33,3 +33,26 @@ func Every(ctx context.Context, interval time.Duration, f func()) {
 		}
 	}
 }
+
+// Await returns the result of f, or the error of ctx once that ends. f may wait for a pipe
+// that stays silent, which nothing interrupts: it is left alone then, since the program ends.
+func Await[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	if ctx.Err() == nil {
+		go func() {
+			value, err := f()
+			done <- result{value, err}
+		}()
+	}
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}

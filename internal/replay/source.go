@@ -13,6 +13,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/internal/exit"
+	"edge/internal/process"
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/stream/codec"
@@ -126,7 +127,8 @@ type Source struct {
 }
 
 // File publishes the rows of a source and returns a report on the predictions that
-// daemons publish for them, one for each node and model. A loop ends with ctx.
+// daemons publish for them, one for each node and model. It ends with ctx, also while it reads a large
+// file for the first time.
 func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *config.Config, errOut io.Writer) ([]*report.Report, error) {
 	raw, err := openRaw(src, cfg, p.Topic)
 	if err != nil {
@@ -155,8 +157,10 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	if err != nil {
 		return nil, err
 	}
-	summary, err := dataset.Summarize(src.Path, format)
-	if err != nil {
+	summary, err := process.Await(ctx, func() (dataset.Summary, error) { return dataset.Summarize(src.Path, format) })
+	if ctx.Err() != nil {
+		return nil, nil // interrupted: no row so far
+	} else if err != nil {
 		return nil, err
 	}
 	if stream != "" {
@@ -175,7 +179,9 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 		p.Scores = &publishedScores{Total: max(total, 0)}
 	}
 	rows := &fileRows{path: src.Path, format: format, selection: src.Selection, loop: src.Loop}
-	if err := rows.open(); err != nil {
+	if _, err := process.Await(ctx, func() (*dataset.File, error) { return rows.file, rows.open() }); ctx.Err() != nil {
+		return nil, nil // interrupted
+	} else if err != nil {
 		return nil, err
 	}
 	defer func() { rows.file.Close() }()
