@@ -79,7 +79,7 @@ func Open(path string, f Format) (*File, error) { return OpenInput(path, nil, f)
 
 // OpenInput opens path, or reads from in, if it is not nil, for the path "-".
 func OpenInput(path string, in io.Reader, f Format) (*File, error) {
-	file := io.NopCloser(in)
+	from, file := in, io.NopCloser(in)
 	if path == "-" && in != nil {
 		path = "standard input"
 	} else {
@@ -87,9 +87,12 @@ func OpenInput(path string, in io.Reader, f Format) (*File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("data file: %w", err)
 		}
-		file = opened
+		from, file = opened, opened
 	}
-	d, err := newFile(file, path, f)
+	if f.Idle != nil && isLive(from) {
+		from = newLive(from, f.Idle)
+	}
+	d, err := newFile(from, path, f)
 	if err != nil {
 		file.Close()
 		return nil, err

@@ -26,6 +26,7 @@ type Format struct {
 	Separator rune     // between the cells; 0: a tab, ;, | or , whichever the lines have
 	Decimal   rune     // '.' or ','; 0: whichever the first number with a fraction has
 	Header    Header   // whether the first line names the columns
+	Idle      func()   // called before the wait for more of a pipe, whose format is then detected early; nil: not called
 	Raw       *Raw     // makes samples of a file of signals; nil: a row is a sample
 
 	// Features are the names of a model's features, in its order; nil: all columns.

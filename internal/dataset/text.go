@@ -23,11 +23,17 @@ const sampled = 256 << 10
 // line, and its beginning: r may be packed with gzip, be UTF-16 or UTF-8 with a
 // byte-order mark, and end its lines with \r alone.
 func openText(r io.Reader, path string) (text *bufio.Reader, start string, err error) {
+	begun := func() {}
+	if l, ok := r.(*live); ok {
+		begun = l.begun
+	}
+	defer begun()
 	buf := bufio.NewReaderSize(r, sampled)
 	if begin, _ := buf.Peek(20); noText(string(begin)) != "" {
 		return nil, "", fmt.Errorf("%s: %s", path, noText(string(begin)))
 	}
 	if magic, _ := buf.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		begun() // a packed text has no lines
 		z, err := gzip.NewReader(buf)
 		if err != nil {
 			return nil, "", fmt.Errorf("%s: gzip: %w", path, err)
@@ -39,6 +45,7 @@ func openText(r io.Reader, path string) (text *bufio.Reader, start string, err e
 	case bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")):
 		buf.Discard(3)
 	case bytes.HasPrefix(mark, []byte("\xff\xfe")), bytes.HasPrefix(mark, []byte("\xfe\xff")):
+		begun()
 		wide := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder()
 		buf = bufio.NewReaderSize(transform.NewReader(buf, wide), sampled)
 	}

@@ -52,13 +52,16 @@ func (p *Prediction) Run(path string, in io.Reader, out, errOut io.Writer) error
 		return err
 	}
 	p.Data.Unlabeled = true
-	d, err := dataset.OpenInput(path, in, p.Data.Of(learner.Config().Features))
+	answered := bufio.NewWriter(out)
+	format := p.Data.Of(learner.Config().Features)
+	format.Idle = func() { answered.Flush() } // an error occurs again at the end
+	d, err := dataset.OpenInput(path, in, format)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
 	p.Data.Warn(errOut, path, d.Doubt())
-	leftOut, err := answers(out, learner, d)
+	leftOut, err := answers(answered, learner, d)
 	if leftOut > 0 {
 		fmt.Fprintf(errOut, "%s: %d rows without any feature are left out\n", d.Name, leftOut)
 	}
@@ -103,8 +106,7 @@ func (p *Prediction) learner() (*online.Learner, error) {
 }
 
 // answers writes a line for each row that has a feature, and counts the others.
-func answers(w io.Writer, learner *online.Learner, rows *dataset.File) (leftOut int, err error) {
-	out := bufio.NewWriter(w)
+func answers(out *bufio.Writer, learner *online.Learner, rows *dataset.File) (leftOut int, err error) {
 	lines := json.NewEncoder(terminal.Writer{To: out})
 	lines.SetEscapeHTML(false)
 	post, doubt := learner.Posterior(), learner.Uncertainty()

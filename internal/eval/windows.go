@@ -110,7 +110,11 @@ func (w *Windows) Print(ctx context.Context, path string, in io.Reader, out, err
 
 // print writes the samples of a file.
 func (w *Windows) print(path string, in io.Reader, out io.Writer) (tally dataset.Tally, err error) {
-	d, err := dataset.OpenInput(path, in, w.Data.Of(nil))
+	to := bufio.NewWriter(out)
+	lines := csv.NewWriter(to)
+	format := w.Data.Of(nil)
+	format.Idle = func() { lines.Flush(); to.Flush() } // an error occurs again at the end
+	d, err := dataset.OpenInput(path, in, format)
 	if err != nil {
 		return tally, err
 	}
@@ -118,8 +122,6 @@ func (w *Windows) print(path string, in io.Reader, out io.Writer) (tally dataset
 	if !d.Raw() {
 		return tally, fmt.Errorf("%s: the file has the features of finished samples", path)
 	}
-	to := bufio.NewWriter(out)
-	lines := csv.NewWriter(to)
 	if err := lines.Write(slices.Concat([]string{"id", "time", "device"}, d.Features, []string{"label"})); err != nil {
 		return tally, err
 	}
