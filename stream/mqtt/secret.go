@@ -11,7 +11,8 @@ import (
 // Secret is the location of a secret. It never holds the secret itself, so that a
 // printed configuration does not reveal it. At most one field is set.
 type Secret struct {
-	// File is the path of a file with the secret; a final line break is ignored.
+	// File is the path of a file with the secret; a final line break is ignored, and so is a
+	// byte-order mark.
 	// ${NAME} is replaced by that environment variable, which has to be set.
 	File string `yaml:"file"`
 	// Env is the name of an environment variable with the secret.
@@ -50,7 +51,11 @@ func (s Secret) Resolve() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("read secret: %w", err)
 		}
-		return strings.TrimRight(string(data), "\r\n"), nil
+		text := string(data)
+		if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") {
+			return "", fmt.Errorf("read secret: %s is UTF-16: save it as UTF-8", path)
+		}
+		return strings.TrimRight(strings.TrimPrefix(text, "\ufeff"), "\r\n"), nil
 	case s.Env != "":
 		v, ok := os.LookupEnv(s.Env)
 		if !ok {

@@ -33,6 +33,22 @@ func TestSecret(t *testing.T) {
 			t.Errorf("printed: %s", all)
 		}
 	}
+	for _, text := range []string{"\ufeffhunter2\r\n", "hunter2\n\n"} { // the first as Notepad saves it
+		file := filepath.Join(dir, "edited")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := (Secret{File: file}).Resolve(); err != nil || got != "hunter2" {
+			t.Errorf("%q resolves to %q, %v", text, got, err)
+		}
+	}
+	wide := filepath.Join(dir, "wide")
+	if err := os.WriteFile(wide, []byte("\xff\xfeh\x00\n\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Secret{File: wide}).Resolve(); err == nil || !strings.Contains(err.Error(), "UTF-16: save it as UTF-8") {
+		t.Errorf("the error of UTF-16: %v", err)
+	}
 	for _, s := range []Secret{{File: filepath.Join(dir, "absent")}, {Env: "ABSENT_VARIABLE"}} {
 		if got, err := s.Resolve(); err == nil {
 			t.Errorf("%+v resolves to %q, want an error", s, got)
