@@ -1,5 +1,5 @@
 // Package rules holds the tree to the rules of ARCHITECTURE.md: the direction of
-// imports, the package of each library, and the size of files, structs and functions.
+// imports, the package of each library, the size of files, structs and functions, and durable names.
 package rules
 
 import (
@@ -182,6 +182,23 @@ func importGroup(i *ast.ImportSpec) int {
 		return 1
 	}
 	return 0
+}
+
+// A file gets its name by persist.Rename, which makes the name durable.
+func TestRenames(t *testing.T) {
+	for _, s := range read(t, sources) {
+		if strings.HasSuffix(s.path, "_test.go") || below(filepath.ToSlash(s.path), "persist") {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Rename" {
+				if of, ok := sel.X.(*ast.Ident); ok && of.Name == "os" {
+					t.Errorf("%s: os.Rename, want persist.Rename", s.set.Position(sel.Pos()))
+				}
+			}
+			return true
+		})
+	}
 }
 
 func TestStructSize(t *testing.T) {
