@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"edge/online"
+	"edge/stream/field"
 )
 
 // Row is one labelled sample of a data file.
@@ -270,6 +271,8 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 	}
 	_, err := strconv.ParseFloat(cell, 64)
 	switch header := d.perhapsHeader(record); {
+	case d.named(record) != "":
+		text = "; the file seems to have one value a line, that of what column " + d.named(record) + " says: want one line a time, with a column for each, as pivot_table of pandas makes it"
 	case header != "":
 		text += header
 	case d.names != nil && strings.Contains(cell, ":") && beginsNumber(cell) && slices.Contains(timeColumns, d.names[i]):
@@ -456,14 +459,8 @@ func (d *File) explain(err error) error {
 	return fmt.Errorf("%s: %w", d.path, err)
 }
 
-// shorten quotes at most 40 bytes of a field, for an error message.
-func shorten(s string) string {
-	const most = 40
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "…"
-	}
-	return strconv.Quote(s)
-}
+// shorten quotes the beginning of a field, for an error message.
+func shorten(s string) string { return field.Quote(s) }
 
 var errRecordTooLong = fmt.Errorf("a line is longer than %d MiB; is this a CSV file?", maxRecord>>20)
 

@@ -283,7 +283,7 @@ func listed(names []string) string {
 	const most = 20
 	var words []string
 	for _, name := range names[:min(len(names), most)] {
-		if short := shorten(name); short != `"`+name+`"` { // it is long, or not for print
+		if short := shorten(name); short != `"`+name+`"` { // it is long, not for print, or has combining characters
 			name = short
 		}
 		words = append(words, name)

@@ -22,5 +22,5 @@ func (s *schema) unknownKey(key string) *Refusal {
 	if like != "" {
 		return Refuse(UnknownFeature, "key %.40q is not a feature; did you mean %.40q?", key, like)
 	}
-	return Refuse(UnknownFeature, "key %.40q is not a feature; list the features in fields to ignore other keys", key)
+	return Refuse(UnknownFeature, "key %s is not a feature; list the features in fields to ignore other keys", field.Quote(key))
 }

@@ -11,6 +11,7 @@ func TestUnknownKey(t *testing.T) {
 		{FormatJSON, `{"a":1,"temp":2,"Label":"ok"}`, `key "Label" is not a feature; did you mean "label"?`},
 		{FormatJSON, `{"a":1,"temp":2,"lable":"ok"}`, `key "lable" is not a feature; did you mean "label"?`},
 		{FormatJSON, `{"a":1,"Temp":2}`, `key "Temp" is not a feature; did you mean "temp"?`},
+		{FormatJSON, "{\"a\":1,\"te\u0301mp\":2}", `key "te\u0301mp" is not a feature; list`}, // looks as témp does
 		{FormatJSON, `{"a":1,"temp":2,"ID":"x"}`, `key "ID" is not a feature; did you mean "id"?`},
 		{FormatJSON, `{"a":1,"temp":2,"battery":97}`, `key "battery" is not a feature; list the features in fields to ignore other keys`},
 		{FormatJSON, `{"a":1,"temp":2,"c":97}`, `key "c" is not a feature; list the features`},
