@@ -47,7 +47,7 @@ func SampleFor(paths []string, data *dataset.Options, signals map[string]*Signal
 		if err := dataset.CheckWidth(path, d.Features); err != nil {
 			return nil, err
 		}
-		name, topic := stream.NodeName(d.Name), "sensors/"+d.Name
+		name, topic := stream.NodeName(d.Name), dataset.Topic(d.Name)
 		features := "features: " + flow(d.Features)
 		if reflect.DeepEqual(d.Features, codec.Stream{Dimension: len(d.Features)}.FeatureNames()) {
 			features = fmt.Sprintf("dimension: %d", len(d.Features))
@@ -84,13 +84,12 @@ streams:
 
 // write writes the stream of a file of signals, and its model.
 func (s *SignalStream) write(path string, streams, models *strings.Builder) {
-	base := dataset.BaseName(path)
-	name := stream.NodeName(base)
+	name, topic := stream.NodeName(dataset.BaseName(path)), dataset.Topic(dataset.BaseName(path))
 	fmt.Fprintf(streams, "  %s:\n", name)
 	if s.Device != "" {
-		fmt.Fprintf(streams, "    topics: %s\n    topic_template: %s\n", flow([]string{"sensors/" + base + "/+"}), word("sensors/"+base+"/{device}"))
+		fmt.Fprintf(streams, "    topics: %s\n    topic_template: %s\n", flow([]string{topic + "/+"}), word(topic+"/{device}"))
 	} else {
-		fmt.Fprintf(streams, "    topics: %s\n", flow([]string{"sensors/" + base}))
+		fmt.Fprintf(streams, "    topics: %s\n", flow([]string{topic}))
 	}
 	fmt.Fprintf(streams, "    signals: %s\n    time: %s\n", flow(s.Signals), word(gjson.Escape(s.Time)))
 	if s.Label != "" && s.Label != codec.DefaultStream().Label {

@@ -163,6 +163,10 @@ func BaseName(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")
 }
 
+// Topic returns the topic on which replay publishes a file of this base name. Wildcards are
+// replaced: nothing can be published on them.
+func Topic(name string) string { return "sensors/" + strings.NewReplacer("+", "-", "#", "-").Replace(name) }
+
 // header reads the names of the columns and returns their number. A separator at
 // the end of the line begins no column.
 func (d *File) header() (width int, err error) {
@@ -310,6 +314,9 @@ func hasUnit(cell string) bool {
 	}
 	_, err := strconv.ParseFloat(strings.Replace(cell[:at], ",", ".", 1), 64)
 	unit, _ := utf8.DecodeRuneInString(strings.TrimSpace(cell[at:]))
+	if strings.ContainsAny(cell[at:len(cell)-1], "0123456789") { // hexadecimal digits; units such as m/s2 end with a digit
+		return false
+	}
 	return err == nil && (unicode.IsLetter(unit) || unit == '%' || unit == '°')
 }
 

@@ -131,6 +131,8 @@ func TestDatasetRefuses(t *testing.T) {
 		"lines of InfluxDB":  {"#group,false,false,true\n#datatype,string,double,string\n#default,_result,,\n,result,_value,_field\n,,1,x\n", "", `data.csv: of InfluxDB, with one value a line: end the query with |> group() |> pivot(`},
 		"a value a line":     {"time,Name,value\n2026-11-22T15:05:00Z,temp,21.5\n", "", `"2026-11-22T15:05:00Z" is not a number; the file seems to have one value a line, that of what column "Name" says: want one line a time`},
 		"combining letters":  {"e\u0301,b,label\n1,2,ok\n", "é", `no column is called "é"; --label takes one of: "e\u0301", b, label`},
+		"LIBSVM":             {"-1 1:0.5 3:-2e-3\n+1 2:1\n", "", "data.csv: LIBSVM, with the numbers of the features: awk -v D=9 "},
+		"hexadecimal digits": {"a,b,label\n3e138af63b,2,ok\n", "", `"3e138af63b" is not a number; --ignore a leaves`},
 		"of Home Assistant":  {"entity_id,state,last_changed\nsensor.power,412.5,2026-11-22T15:05:00.123Z\n", "", "data.csv: of Home Assistant, with one value a line: want a column for each entity"},
 		"a line after sep=":  {"sep=;\na;b;label\n1;2;ok\n1;two;ok\n", "", `data.csv:4:3: column "b": "two"`},
 		"not gzip after all": {"\x1f\x8bnonsense", "", "data.csv: gzip: "},

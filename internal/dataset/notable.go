@@ -31,6 +31,8 @@ func noTable(head string) string {
 		return "a topic and its payload a line, as mosquitto_sub -v writes them: want CSV with a header line; " + jqCommand("cut -d' ' -f2- FILE | jq -nr %s", payload)
 	case isTopic(text) && isTopic(rest):
 		return "a topic and its value a line, as mosquitto_sub -v writes them: want CSV with a header line, a column for each topic and a line for each row of values"
+	case isSparse(line):
+		return `LIBSVM, with the numbers of the features: awk -v D=9 '{split("",v); for(i=2;i<=NF;i++) {split($i,a,":"); v[a[1]]=a[2]}; s=$1; for(i=1;i<=D;i++) s=s","v[i]+0; print s}' FILE >FILE.csv makes rows of D = 9 features after the label: --header no --label 1`
 	case isLineProtocol(line):
 		return "line protocol of InfluxDB, which streams of format: influx read: want CSV with a header line and a column for each field"
 	}
@@ -58,6 +60,21 @@ func isTopic(text string) bool {
 	line, _, _ := strings.Cut(text, "\n")
 	words := strings.Fields(line)
 	return len(words) == 2 && strings.Contains(words[0], "/") && strings.ContainsFunc(words[0], unicode.IsLetter) && !strings.ContainsAny(line, separators)
+}
+
+// isSparse reports whether a line has a number, and others with the numbers of their features: 1 3:0.5 7:2.
+func isSparse(line string) bool {
+	words := strings.Fields(line)
+	for i, word := range words {
+		feature, value, ok := strings.Cut(word, ":")
+		if i > 0 && !ok || i == 0 && ok {
+			return false
+		}
+		if n, cells := numbers([]string{feature, value}); n == 0 || n < cells {
+			return false
+		}
+	}
+	return len(words) > 1
 }
 
 // isLineProtocol reports whether a line has the parts of InfluxDB's line protocol: measurement and

@@ -68,6 +68,23 @@ func TestReplayEndsWithinTheFirstReading(t *testing.T) {
 	}
 }
 
+// Topics on which nothing can be published are refused, or replaced where they are the file's name:
+// a broker would end the connection without end.
+func TestTopicsWithWildcards(t *testing.T) {
+	src := &Source{Path: tableOf(t, "x,label\n1,a\n"), Data: dataset.Options{HeaderWord: "auto"}}
+	ended, cancel := context.WithCancel(t.Context()) // before it connects
+	cancel()
+	for _, topic := range []string{"lab/+", "lab/#", "lab/\x00"} {
+		_, err := File(ended, src, &Player{Labels: "inline", Fraction: 1, Topic: topic}, mqtt.Config{}, nil, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "--topic ") {
+			t.Errorf("%q: error %v", topic, err)
+		}
+	}
+	if got, err := topicOf("a+b#c", nil); got != "sensors/a-b-c" || err != nil {
+		t.Errorf("topic %s, %v", got, err)
+	}
+}
+
 // Rows go to a topic of a stream of the configuration, or replay refuses to start.
 func TestTopicOfAReplay(t *testing.T) {
 	stream := func(topics string) *config.Config {

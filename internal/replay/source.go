@@ -25,7 +25,7 @@ import (
 // topicOf returns the topic for the rows of a file: sensors/<name> or, if no stream of
 // cfg subscribes to that, the only topic of its streams. cfg may be nil.
 func topicOf(name string, cfg *config.Config) (string, error) {
-	topic := "sensors/" + name
+	topic := dataset.Topic(name)
 	if cfg == nil {
 		return topic, nil
 	}
@@ -130,6 +130,9 @@ type Source struct {
 // daemons publish for them, one for each node and model. It ends with ctx, also while it reads a large
 // file for the first time.
 func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *config.Config, errOut io.Writer) ([]*report.Report, error) {
+	if err := topic.Check(cmp.Or(p.Topic, "sensors")); err != nil { // brokers end the connection, again and again
+		return nil, exit.With(exit.Usage, fmt.Errorf("--topic %.80q: it %w", p.Topic, err))
+	}
 	raw, err := openRaw(src, cfg, p.Topic)
 	if err != nil {
 		return nil, exit.With(exit.Usage, err)
