@@ -102,7 +102,9 @@ func (s *SignalStream) write(path string, streams, models *strings.Builder) {
 		streams.WriteString("    on_missing: marginalise # values are missing in the file\n")
 	}
 	window := fmt.Sprintf("length: %s", s.Length)
-	if s.Relative && s.Step >= time.Second {
+	if s.Days {
+		streams.WriteString("    # the times count as seconds: if they are days, as in a spreadsheet, multiply them by 86400\n")
+	} else if s.Relative && s.Step >= time.Second {
 		streams.WriteString("    # the file has times from the start of a recording, which count as seconds: if they are ms, divide them by 1000\n")
 	}
 	if s.Regular {

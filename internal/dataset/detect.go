@@ -24,15 +24,18 @@ type Recording struct {
 	Labelled            bool // several labels occur
 	Lacking             bool // a row lacks the value of a signal
 	Relative            bool // the times are not those of a clock, but from the start of a recording
+	Days                bool // the times would be days of this century or the last in a spreadsheet, a row each 15 minutes or more often
 	Sparse              bool // more than half of the rows have an empty cell, as of values that come on change
 }
 
 const (
-	detectRows  = 100_000 // that Detect reads
-	deviceRows  = 200     // of a device on average, in a file of signals,
-	quickRows   = 64      // or, where a row comes each second or more often, so many: samples are seldom as quick
-	clockTimes  = 1e18    // ns since 1970, in 2001: earlier times are not those of a clock
-	regularPart = 0.9     // of the steps that differ little from the median
+	detectRows  = 100_000  // that Detect reads
+	deviceRows  = 200      // of a device on average, in a file of signals,
+	quickRows   = 64       // or, where a row comes each second or more often, so many: samples are seldom as quick
+	clockTimes  = 1e18     // ns since 1970, in 2001: earlier times are not those of a clock
+	firstDay    = 18_264e9 // ns: 1950 in days of a spreadsheet, read as seconds,
+	lastDay     = 73_051e9 // and 2100
+	regularPart = 0.9      // of the steps that differ little from the median
 )
 
 // Detect looks at the beginning of a file. ok is false for a file of samples, and for one
@@ -59,12 +62,14 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	}
 	last, labels := map[string]int64{}, map[string]bool{}
 	var steps []int64
+	var lastTime int64
 	var words error // that need values
 	empty := 0
 	for rows := 0; ; rows++ {
 		record, err := d.record()
 		if errors.Is(err, io.EOF) || rows == detectRows {
 			ok := r.steps(steps, len(labels)) && (rows >= deviceRows*len(last) || r.Step <= time.Second && rows >= quickRows*len(last))
+			r.Days = lastTime > firstDay && lastTime < lastDay && r.Step < 10*time.Millisecond
 			if r.Sparse = 2*empty > rows; !ok {
 				words = nil
 			}
@@ -98,7 +103,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 			steps = append(steps, t-before)
 		}
 		last[device] = t
-		r.Relative = t < clockTimes
+		r.Relative, lastTime = t < clockTimes, t
 		if at.label >= 0 && len(labels) < 2 {
 			labels[strings.Clone(record[at.label])] = true
 		}

@@ -175,18 +175,18 @@ func TestProposeShortRecordings(t *testing.T) {
 	}
 }
 
-// Times from the start of a recording may be ms, which the proposal says; those of a clock, and
+// Times from the start of a recording may be ms or days, which the proposal says; those of a clock, and
 // steps below a second, are what they are.
 func TestProposeRelativeTimes(t *testing.T) {
-	const says = "count as seconds: if they are ms, divide them by 1000"
+	const ms, days = "count as seconds: if they are ms, divide them by 1000", "count as seconds: if they are days, as in a spreadsheet, multiply them by 86400"
 	for _, c := range []struct {
 		start, step float64
-		want        bool
-	}{{0, 10, true}, {0, 0.01, false}, {1_795_717_000, 10, false}} {
+		says        string
+	}{{0, 10, ms}, {0, 0.01, ""}, {1_795_717_000, 10, ""}, {45_123.5, 1. / 8640, days}, {45_123.5, 0.1, ""}, {45_123.5, 10, ms}} {
 		var b strings.Builder
 		b.WriteString("timestamp,x,label\n")
 		for i := range 400 {
-			fmt.Fprintf(&b, "%.2f,%d,%s\n", c.start+c.step*float64(i), i%7, []string{"idle", "run"}[i/200])
+			fmt.Fprintf(&b, "%.6f,%d,%s\n", c.start+c.step*float64(i), i%7, []string{"idle", "run"}[i/200])
 		}
 		path := filepath.Join(t.TempDir(), "walk.csv")
 		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
@@ -197,7 +197,7 @@ func TestProposeRelativeTimes(t *testing.T) {
 			t.Fatal(s, err)
 		}
 		text, err := config.SampleFor([]string{path}, new(dataset.Options), map[string]*config.SignalStream{path: s}, io.Discard)
-		if err != nil || strings.Contains(string(text), says) != c.want {
+		if err != nil || strings.Contains(string(text), "count as seconds") != (c.says != "") || !strings.Contains(string(text), c.says) {
 			t.Errorf("from %g in steps of %g: %v\n%s", c.start, c.step, err, text)
 		}
 	}
