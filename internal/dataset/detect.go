@@ -45,7 +45,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	if f.Columns != nil {
 		return r, false, nil
 	}
-	if err := readTwice(path); err != nil {
+	if err := ReadTwice(path); err != nil {
 		return r, false, err
 	}
 	d, err := Open(path, Format{Separator: f.Separator, Decimal: f.Decimal, Header: f.Header, Unlabeled: true})

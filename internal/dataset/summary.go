@@ -31,8 +31,8 @@ var ErrNoSample = errors.New("no sample")
 // maxClasses bounds the classes of a file, as a model's.
 const maxClasses = model.MaxClasses
 
-// readTwice returns an error for a pipe, whose second reading would find nothing.
-func readTwice(path string) error {
+// ReadTwice returns an error for a pipe, whose second reading would find nothing.
+func ReadTwice(path string) error {
 	info, err := os.Stat(path)
 	if err != nil && path != "-" || err == nil && (info.Mode().IsRegular() || info.IsDir()) {
 		return nil // a missing file fails when it is opened
@@ -46,7 +46,7 @@ func readTwice(path string) error {
 // Try opens a file that will be read later, and returns the error of that. It leaves a pipe
 // alone, which is an error if the file is read twice.
 func Try(path string, f Format, twice bool) error {
-	if err := readTwice(path); err != nil {
+	if err := ReadTwice(path); err != nil {
 		if !twice {
 			err = nil
 		}
@@ -65,7 +65,7 @@ func Try(path string, f Format, twice bool) error {
 
 // Summarize counts the rows of a file and collects its labels, before it is read again.
 func Summarize(path string, f Format) (Summary, error) {
-	if err := readTwice(path); err != nil {
+	if err := ReadTwice(path); err != nil {
 		return Summary{}, err
 	}
 	d, err := Open(path, f)

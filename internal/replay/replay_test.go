@@ -68,6 +68,16 @@ func TestReplayEndsWithinTheFirstReading(t *testing.T) {
 	}
 }
 
+// A replay reads its file twice, and so refuses standard input and pipes.
+func TestReplayOfAPipe(t *testing.T) {
+	for _, config := range []*config.Config{nil, parsed(t, minimal)} {
+		_, err := File(t.Context(), &Source{Path: "-"}, &Player{Labels: "inline", Topic: "factory/p7/vibration"}, mqtt.Config{}, config, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "standard input is no file, and is read twice: write it to a file first") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
 // Topics on which nothing can be published are refused, or replaced where they are the file's name:
 // a broker would end the connection without end.
 func TestTopicsWithWildcards(t *testing.T) {

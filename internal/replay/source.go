@@ -133,6 +133,9 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	if err := topic.Check(cmp.Or(p.Topic, "sensors")); err != nil { // brokers end the connection, again and again
 		return nil, exit.With(exit.Usage, fmt.Errorf("--topic %.80q: it %w", p.Topic, err))
 	}
+	if err := dataset.ReadTwice(src.Path); err != nil {
+		return nil, err
+	}
 	raw, err := openRaw(src, cfg, p.Topic)
 	if err != nil {
 		return nil, exit.With(exit.Usage, err)
