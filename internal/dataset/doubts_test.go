@@ -45,6 +45,15 @@ func TestSpacesBetweenCells(t *testing.T) {
 	}
 }
 
+// A doubt about standard input does not call it -.
+func TestDoubtAboutStandardInput(t *testing.T) {
+	var b strings.Builder
+	new(Options).Warn(&b, "-", "no header")
+	if b.String() != "standard input: no header\n" {
+		t.Errorf("%q", b.String())
+	}
+}
+
 // The last column is told where its values are hardly classes.
 func TestLabelsThatAreNoClasses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.csv")

@@ -75,6 +75,9 @@ type firstRow struct {
 	again   bool // another row has the label
 }
 
+// stdin is the name of standard input in messages.
+const stdin = "standard input"
+
 // Open opens path and reads its header.
 func Open(path string, f Format) (*File, error) { return OpenInput(path, nil, f) }
 
@@ -82,7 +85,7 @@ func Open(path string, f Format) (*File, error) { return OpenInput(path, nil, f)
 func OpenInput(path string, in io.Reader, f Format) (*File, error) {
 	from, file := in, io.NopCloser(in)
 	if path == "-" && in != nil {
-		path = "standard input"
+		path = stdin
 	} else {
 		opened, err := os.Open(path)
 		if err != nil {

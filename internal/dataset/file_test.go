@@ -109,6 +109,8 @@ func TestDatasetRefuses(t *testing.T) {
 		"an old spreadsheet": {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "", "data.csv: a spreadsheet: save it as CSV"},
 		"JSON lines":         {"{\"x\":1,\"label\":\"a\"}\n{\"x\":2,\"label\":\"b\"}\n", "", "data.csv: JSON: want CSV with a header line; jq -nr '[\"x\",\"label\"],(inputs|[.x,.label])|@csv' FILE >FILE.csv makes it"},
 		"nested JSON":        {"{\"label\":\"a\",\"at\":{\"my x\":1,\"list\":[1],\"ok\":true}}\n{}\n", "", `jq -nr '["my x","ok","label"],(inputs|[.at."my x",.at.ok,.label])|@csv' FILE`},
+		"one object":         {"{\"x\":1,\"y z\":2}", "", `jq -nr '["x","y z"],(inputs|[.x,."y z"])|@csv' FILE >FILE.csv makes it`},
+		"of Edge Impulse":    {`{"signature":"0","payload":{"interval_ms":10,"sensors":[{"name":"accX"}],"values":[[1.2,3],[2,4]]}}`, "", `jq -nr 'inputs|.payload.values[]|@csv' FILE >FILE.csv makes one without it`},
 		"a list in JSON":     {`{"n":2,"data":[{"x":1,"y":2}]}`, "", `jq -nr '["x","y"],(inputs|.data[]|[.x,.y])|@csv' FILE`},
 		"arrays in JSON":     {"[[1,2,\"a\"],\n[3,4,\"b\"]]", "", `jq -nr 'inputs|.[]|@csv' FILE >FILE.csv`},
 		"a history in JSON":  {`[[{"state":"1","at":2},{"state":"3"}],[]]`, "", `jq -nr '["state","at"],(inputs|.[]|.[]|[.state,.at])|@csv' FILE`},

@@ -135,19 +135,47 @@ func objectsOf(text string) (each string, object gjson.Result) {
 	if several || each != "" {
 		return each, object
 	}
-	lists := 0
-	var list gjson.Result
-	object.ForEach(func(key, v gjson.Result) bool {
-		if v.IsArray() && v.Get("0").IsObject() {
-			lists++
-			each, list = jqKey(key.Str)+"[]|", v.Get("0")
+	var tables, lists []list
+	flat := listsIn(object, "", deepest, func(l list) {
+		if l.first.IsArray() {
+			tables = append(tables, l)
+		} else {
+			lists = append(lists, l)
 		}
-		return true
 	})
-	if lists != 1 {
+	switch {
+	case len(tables) == 1: // beside a list of the columns, perhaps
+		lists = tables
+	case flat:
+		return "", object
+	case len(lists) != 1:
 		return "", gjson.Result{}
 	}
-	return each, list
+	return lists[0].path + "[]|", lists[0].first
+}
+
+// list is an array of objects or arrays in a text of JSON.
+type list struct {
+	path  string // for jq
+	first gjson.Result
+}
+
+// listsIn passes the lists in an object to use, those of objects in it included, and reports
+// whether the object has neither lists nor objects. depth is as in membersOf.
+func listsIn(object gjson.Result, path string, depth int, use func(list)) (flat bool) {
+	flat = true
+	object.ForEach(func(key, v gjson.Result) bool {
+		at := path + jqKey(key.Str)
+		switch first := v.Get("0"); {
+		case v.IsObject() && depth > 1:
+			listsIn(v, at, depth-1, use)
+		case v.IsArray() && (first.IsObject() || first.IsArray()):
+			use(list{at, first})
+		}
+		flat = flat && !v.IsObject() && !v.IsArray()
+		return true
+	})
+	return flat
 }
 
 // membersOf passes the numbers, words and booleans of an object to use, each with its own key and

@@ -73,6 +73,9 @@ func (d *Options) Warn(w io.Writer, path, doubt string) {
 		d.warned = map[string]bool{}
 	}
 	d.warned[path] = true
+	if path == "-" {
+		path = stdin
+	}
 	fmt.Fprintf(w, "%s: %s\n", path, doubt)
 }
 

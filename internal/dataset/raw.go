@@ -14,7 +14,7 @@ import (
 // makes samples. The columns are the signals by their names or paths, the time and the
 // label as the stream has them, and the device: that of Format, or one called device.
 type Raw struct {
-	Name         string       // of the stream
+	Name         string       // of the stream; "": flags have its signals
 	Stream       codec.Stream // has signals
 	LateMessages int          // of signal.Options
 	Rows         int          // that are read; 0: all
@@ -129,6 +129,8 @@ func (r *Raw) takes(path string, names []string, f Format) (bool, error) {
 		return false, nil
 	case len(lacking) == 0:
 		return true, nil
+	case names != nil && r.Name == "":
+		return false, fmt.Errorf("%s:1: no column is called %s; the columns are %s", path, listed(lacking), listed(names))
 	case names == nil:
 		return false, fmt.Errorf("%s: no header line names the columns; signals are found by name: want %s; sed '1i NAME,NAME,…' FILE >FILE.csv writes such a line", path, listed(signals))
 	}
@@ -204,6 +206,14 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 	return l, r.checkTime(path, l.time)
 }
 
+// needs says who needs times.
+func (r *Raw) needs() string {
+	if r.Name == "" {
+		return "windows by time need"
+	}
+	return "stream " + r.Name + " needs"
+}
+
 // checkTime returns an error if a stage needs times and the file has none; it names the use.
 func (r *Raw) checkTime(path string, column int) error {
 	c := r.Stream.StageConfig()
@@ -216,7 +226,7 @@ func (r *Raw) checkTime(path string, column int) error {
 	case rate > 0 && !c.Window.Length.Message && len(c.Calendar) == 0:
 		return nil // a row every 1/rate
 	case c.Window.Length.Time > 0 || c.Window.Length.Message || c.Hold.Every > 0 || len(c.Calendar) > 0 || len(c.Derive) > 0:
-		return fmt.Errorf("%s:1: no column has the time, which stream %s needs: want one called %s; or --time names the one that has it", path, r.Name, strings.Join(append([]string{codec.PlainName(r.Stream.Time)}, timeColumns...), ", "))
+		return fmt.Errorf("%s:1: no column has the time, which %s: want one called %s; or --time names the one that has it", path, r.needs(), strings.Join(append([]string{codec.PlainName(r.Stream.Time)}, timeColumns...), ", "))
 	}
 	return nil
 }

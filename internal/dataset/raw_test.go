@@ -222,11 +222,17 @@ func TestRawFiles(t *testing.T) {
 func TestRawFilesAreRefused(t *testing.T) {
 	window := rawOf([]string{"x", "y"}, byCount(2, 2))
 	timed := rawOf([]string{"x"}, func(s *codec.Stream) { s.Stage.Window.Length = signal.Span{Time: time.Second} })
+	flags := *window
+	flags.Name = ""
+	timedFlags := *timed
+	timedFlags.Name = ""
 	for name, tc := range map[string]struct {
 		raw        *Raw
 		format     Format
 		text, want string
 	}{
+		"no such column for flags":   {&flags, Format{}, "t,x,label\n1,1,a\n", "data.csv:1: no column is called y; the columns are t, x, label"},
+		"no times for flags":         {&timedFlags, Format{}, "x,label\n1,a\n", "data.csv:1: no column has the time, which windows by time need: want one called "},
 		"a column that is not there": {window, Format{}, "t,x,label\n1,1,a\n", "data.csv:1: the file has neither the signals of stream s, of which these have no column: y; nor the features of its samples, of which these have none: x.mean, x.min, x.max, y.mean, y.min, y.max; the columns are t, x, label"},
 		"no header":                  {window, Format{}, "1,2,3,a\n2,3,4,a\n", "data.csv: no header line names the columns; signals are found by name: want x, y"},
 		"no label":                   {window, Format{}, "t,x,y\n1,1,1\n", "data.csv:1: no column is called label: --label names that of the labels"},

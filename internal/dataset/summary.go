@@ -38,7 +38,7 @@ func ReadTwice(path string) error {
 		return nil // a missing file fails when it is opened
 	}
 	if path == "-" {
-		path = "standard input"
+		path = stdin
 	}
 	return fmt.Errorf("%s is no file, and is read twice: write it to a file first", path)
 }

@@ -40,7 +40,7 @@ func (w *Windows) Prepare() error {
 	if err := w.Data.Check(); err != nil {
 		return exit.With(exit.Usage, err)
 	}
-	raw := &dataset.Raw{Name: "of the flags", Stream: codec.DefaultStream()}
+	raw := &dataset.Raw{Stream: codec.DefaultStream()}
 	raw.Stream.Topics = []string{"file"}
 	if w.ConfigPath != "" {
 		c, err := config.Load(w.ConfigPath)
