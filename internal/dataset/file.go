@@ -168,7 +168,9 @@ func BaseName(path string) string {
 
 // Topic returns the topic on which replay publishes a file of this base name. Wildcards are
 // replaced: nothing can be published on them.
-func Topic(name string) string { return "sensors/" + strings.NewReplacer("+", "-", "#", "-").Replace(name) }
+func Topic(name string) string {
+	return "sensors/" + strings.NewReplacer("+", "-", "#", "-").Replace(name)
+}
 
 // header reads the names of the columns and returns their number. A separator at
 // the end of the line begins no column.
