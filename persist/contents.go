@@ -101,7 +101,7 @@ func surveyUpTo(file io.ReaderAt, size int64, m meta, keep bool, frames uint32) 
 		}
 	})
 	for _, at := range latest.places() {
-		if value := latest[at]; value != nil {
+		if value := latest[*at]; value != nil {
 			visit(at.bucket, []byte(at.key), value)
 		}
 	}

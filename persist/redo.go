@@ -59,19 +59,19 @@ func (cs changes) add(list []change) {
 }
 
 // places returns the changed places, in order.
-func (cs changes) places() []place {
-	places := make([]place, 0, len(cs))
+func (cs changes) places() []*place {
+	places := make([]*place, 0, len(cs)) // sorts of pointers share their code
 	for p := range cs {
-		places = append(places, p)
+		places = append(places, &p)
 	}
-	slices.SortStableFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.key, b.key)) })
+	slices.SortStableFunc(places, func(a, b *place) int { return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.key, b.key)) })
 	return places
 }
 
 // apply makes the changes in a transaction.
 func (cs changes) apply(tx *bbolt.Tx) error {
 	for _, p := range cs.places() {
-		if err := (change{p.bucket, p.key, cs[p]}).apply(tx); err != nil {
+		if err := (change{p.bucket, p.key, cs[*p]}).apply(tx); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ var errEnough = errors.New("enough")
 
 // each calls fn for the keys of a bucket that begin with prefix, in order.
 func (t tree) each(bucket, prefix string, fn func(key, value []byte) error) error {
-	var logged []place
+	var logged []*place
 	for _, p := range t.latest.places() {
 		if p.bucket == bucket && strings.HasPrefix(p.key, prefix) {
 			logged = append(logged, p)
@@ -48,7 +48,7 @@ func (t tree) each(bucket, prefix string, fn func(key, value []byte) error) erro
 			if stored && string(key) == logged[0].key {
 				key, value = c.Next()
 			}
-			k, v = []byte(logged[0].key), t.latest[logged[0]]
+			k, v = []byte(logged[0].key), t.latest[*logged[0]]
 			logged = logged[1:]
 		}
 		if v == nil {

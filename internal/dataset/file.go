@@ -169,7 +169,7 @@ func BaseName(path string) string {
 // Topic returns the topic on which replay publishes a file of this base name. Wildcards are
 // replaced: nothing can be published on them.
 func Topic(name string) string {
-	return "sensors/" + strings.NewReplacer("+", "-", "#", "-").Replace(name)
+	return "sensors/" + strings.ReplaceAll(strings.ReplaceAll(name, "+", "-"), "#", "-")
 }
 
 // header reads the names of the columns and returns their number. A separator at
@@ -279,9 +279,9 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 		text = fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i))
 	}
 	_, err := strconv.ParseFloat(cell, 64)
-	switch header := d.perhapsHeader(record); {
-	case d.named(record) != "":
-		text = "; the file seems to have one value a line, that of what column " + d.named(record) + " says: want one line a time, with a column for each, as pivot_table of pandas makes it"
+	switch header, named := d.perhapsHeader(record), d.named(record); {
+	case named != "":
+		text = "; the file seems to have one value a line, that of what column " + named + " says: want one line a time, with a column for each, as pivot_table of pandas makes it"
 	case header != "":
 		text += header
 	case d.names != nil && strings.Contains(cell, ":") && beginsNumber(cell) && slices.Contains(timeColumns, d.names[i]):

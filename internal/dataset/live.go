@@ -40,7 +40,6 @@ func isLive(r io.Reader) bool {
 func newLive(r io.Reader, idle func()) *live {
 	l := &live{idle: idle, chunks: make(chan []byte)}
 	go func() {
-		defer close(l.chunks)
 		for l.err == nil {
 			var n int
 			p := make([]byte, 16<<10)
@@ -48,6 +47,7 @@ func newLive(r io.Reader, idle func()) *live {
 				l.chunks <- p[:n]
 			}
 		}
+		close(l.chunks)
 	}()
 	return l
 }

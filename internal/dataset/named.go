@@ -1,23 +1,23 @@
 package dataset
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
+
+// naming are the columns that say what a value is, each between spaces.
+const naming = " name sensor sensor_id signal variable metric parameter channel tag field topic "
 
 // named returns the column whose cells say what a column value holds, where a file has one
 // value a line: time, name, value; "" for another file.
 func (d *File) named(record []string) string {
-	if !slices.ContainsFunc(d.names, func(name string) bool { return strings.EqualFold(name, "value") }) {
-		return ""
-	}
+	at, values := -1, false
 	for i, name := range d.names {
-		switch strings.ToLower(name) {
-		case "name", "sensor", "sensor_id", "signal", "variable", "metric", "parameter", "channel", "tag", "field", "topic":
-			if !beginsNumber(record[i]) {
-				return d.column(i)
-			}
+		name = strings.ToLower(name)
+		values = values || name == "value"
+		if strings.Contains(naming, " "+name+" ") && !beginsNumber(record[i]) {
+			at = i
 		}
 	}
-	return ""
+	if at < 0 || !values {
+		return ""
+	}
+	return d.column(at)
 }

@@ -135,23 +135,23 @@ func objectsOf(text string) (each string, object gjson.Result) {
 	if several || each != "" {
 		return each, object
 	}
-	var tables, lists []list
-	flat := listsIn(object, "", deepest, func(l list) {
+	var all []list
+	flat := listsIn(object, "", deepest, &all)
+	tables := 0 // lists of lists, beside a list of the columns, perhaps
+	for _, l := range all {
 		if l.first.IsArray() {
-			tables = append(tables, l)
-		} else {
-			lists = append(lists, l)
+			tables++
 		}
-	})
-	switch {
-	case len(tables) == 1: // beside a list of the columns, perhaps
-		lists = tables
-	case flat:
-		return "", object
-	case len(lists) != 1:
-		return "", gjson.Result{}
 	}
-	return lists[0].path + "[]|", lists[0].first
+	for _, l := range all {
+		if l.first.IsArray() && tables == 1 || len(all) == 1 {
+			return l.path + "[]|", l.first
+		}
+	}
+	if flat {
+		return "", object
+	}
+	return "", gjson.Result{}
 }
 
 // list is an array of objects or arrays in a text of JSON.
@@ -160,17 +160,16 @@ type list struct {
 	first gjson.Result
 }
 
-// listsIn passes the lists in an object to use, those of objects in it included, and reports
-// whether the object has neither lists nor objects. depth is as in membersOf.
-func listsIn(object gjson.Result, path string, depth int, use func(list)) (flat bool) {
+// listsIn appends the lists in an object to all, those in its objects included, and reports
+// whether it has neither lists nor objects. depth is as in membersOf.
+func listsIn(object gjson.Result, path string, depth int, all *[]list) (flat bool) {
 	flat = true
 	object.ForEach(func(key, v gjson.Result) bool {
-		at := path + jqKey(key.Str)
-		switch first := v.Get("0"); {
-		case v.IsObject() && depth > 1:
-			listsIn(v, at, depth-1, use)
-		case v.IsArray() && (first.IsObject() || first.IsArray()):
-			use(list{at, first})
+		at, first := path+jqKey(key.Str), v.Get("0")
+		if v.IsObject() && depth > 1 {
+			listsIn(v, at, depth-1, all)
+		} else if v.IsArray() && (first.IsObject() || first.IsArray()) {
+			*all = append(*all, list{at, first})
 		}
 		flat = flat && !v.IsObject() && !v.IsArray()
 		return true

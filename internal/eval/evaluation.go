@@ -165,7 +165,7 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 	if e.Mode != "prequential" {
 		return e.splits(ctx, path, errOut)
 	}
-	columns, err := await(ctx, func() (dataset.Summary, error) { return dataset.Summarize(path, e.Data.Of(e.learnt.Features)) })
+	columns, err := summarize(ctx, path, e.Data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, err
 	}
@@ -238,8 +238,8 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 		return nil, err
 	}
 	cfg := e.learnerConfig(d, columns)
-	rows, err := await(ctx, func() (dataset.Rows, error) { return e.ordered(d, s) })
-	if err != nil {
+	var rows dataset.Rows
+	if err := await(ctx, func() (err error) { rows, err = e.ordered(d, s); return err }); err != nil {
 		return nil, err
 	}
 	cfg.ApplyDefaults(query)

@@ -71,7 +71,7 @@ func (w *Windows) Scores(ctx context.Context, path string, lengths []string, mos
 		e.progress, e.title = errOut, fmt.Sprintf("windows of %s (%d of %d)", spanText(length), i+1, len(lengths))
 		score := LengthScore{Length: length, Hop: window.Hop}
 		if most > 0 {
-			columns, err := await(ctx, func() (dataset.Summary, error) { return dataset.Summarize(path, e.Data.Of(nil)) })
+			columns, err := summarize(ctx, path, e.Data.Of(nil))
 			if err != nil && !errors.Is(err, dataset.ErrNoSample) {
 				return nil, err
 			}

@@ -34,13 +34,21 @@ type Course struct {
 // ErrInterrupted occurs when the context ends before the rows do.
 var ErrInterrupted = errors.New("interrupted")
 
-// await returns the result of f, or ErrInterrupted once the context ends.
-func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	value, err := process.Await(ctx, f)
+// await returns the error of f, or ErrInterrupted once the context ends.
+func await(ctx context.Context, f func() error) error {
+	err := process.Await(ctx, f)
 	if err != nil && err == ctx.Err() {
 		err = ErrInterrupted
 	}
-	return value, err
+	return err
+}
+
+// summarize is dataset.Summarize until the context ends.
+func summarize(ctx context.Context, path string, f dataset.Format) (s dataset.Summary, err error) {
+	if err = await(ctx, func() (err error) { s, err = dataset.Summarize(path, f); return err }); err != nil {
+		return dataset.Summary{}, err // s may still be written
+	}
+	return s, nil
 }
 
 // Run passes the rows to the policy, one after the other, until they end.

@@ -87,8 +87,8 @@ func fill(x, means []float64) {
 // the rows that lack features; it imputes the means of the file. features are those of a
 // model; nil: the columns.
 func loadTable(ctx context.Context, path string, data *dataset.Options, features []string, how string, errOut io.Writer) (*dataset.Table, error) {
-	t, err := await(ctx, func() (*dataset.Table, error) { return dataset.LoadTable(path, data.Of(features)) })
-	if err != nil {
+	var t *dataset.Table
+	if err := await(ctx, func() (err error) { t, err = dataset.LoadTable(path, data.Of(features)); return err }); err != nil {
 		return nil, err
 	}
 	data.Warn(errOut, path, t.Doubt)

@@ -98,7 +98,8 @@ func (w *Windows) apply(s *codec.Stream) error {
 
 // Print writes the samples of a file as CSV, and the tally of its rows to errOut.
 func (w *Windows) Print(ctx context.Context, path string, in io.Reader, out, errOut io.Writer) error {
-	tally, err := await(ctx, func() (dataset.Tally, error) { return w.print(path, in, out) })
+	var tally dataset.Tally
+	err := await(ctx, func() (err error) { tally, err = w.print(path, in, out); return err })
 	if errors.Is(err, ErrInterrupted) {
 		return fmt.Errorf("windows: %w", err)
 	}

@@ -34,25 +34,17 @@ func Every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// Await returns the result of f, or the error of ctx once that ends. f may wait for a pipe
-// that stays silent, which nothing interrupts: it is left alone then, since the program ends.
-func Await[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
+// Await returns the error of f, or that of ctx once it ends. f may wait for a pipe that stays
+// silent, which nothing interrupts: it is left alone then, since the program ends.
+func Await(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
 	if ctx.Err() == nil {
-		go func() {
-			value, err := f()
-			done <- result{value, err}
-		}()
+		go func() { done <- f() }()
 	}
 	select {
-	case r := <-done:
-		return r.value, r.err
+	case err := <-done:
+		return err
 	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
+		return ctx.Err()
 	}
 }

@@ -187,15 +187,15 @@ func (f *follower) labelSent() {
 
 // idle returns the number of labels that were sent, and the models that have learnt none since
 // their first prediction, sorted.
-func (f *follower) idle() (labels int, models [][2]string) {
+func (f *follower) idle() (labels int, models []*[2]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for model, m := range f.learners {
 		if m.version == m.first {
-			models = append(models, model)
+			models = append(models, &model) // sorts of pointers share their code
 		}
 	}
-	slices.SortStableFunc(models, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+	slices.SortStableFunc(models, func(a, b *[2]string) int { return slices.Compare(a[:], b[:]) })
 	return f.labels, models
 }
 

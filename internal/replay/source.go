@@ -163,7 +163,8 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	if err != nil {
 		return nil, err
 	}
-	summary, err := process.Await(ctx, func() (dataset.Summary, error) { return dataset.Summarize(src.Path, format) })
+	var summary dataset.Summary
+	err = process.Await(ctx, func() (err error) { summary, err = dataset.Summarize(src.Path, format); return err })
 	if ctx.Err() != nil {
 		return nil, nil // interrupted: no row so far
 	} else if err != nil {
@@ -185,7 +186,7 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 		p.Scores = &publishedScores{Total: max(total, 0)}
 	}
 	rows := &fileRows{path: src.Path, format: format, selection: src.Selection, loop: src.Loop}
-	if _, err := process.Await(ctx, func() (*dataset.File, error) { return rows.file, rows.open() }); ctx.Err() != nil {
+	if err := process.Await(ctx, rows.open); ctx.Err() != nil {
 		return nil, nil // interrupted
 	} else if err != nil {
 		return nil, err
