@@ -92,6 +92,8 @@ func TestDatasetRefuses(t *testing.T) {
 		"comma after point":  {"a;label\n1.5;ok\n1,5;ok\n", "", `data.csv:3:1: column "a": "1,5" has a decimal comma, the numbers before it a point; give --decimal`},
 		"quoted commas":      {"a,label\n\"1,5\",ok\n", "", `"1,5" has a comma, of a decimal or of thousands; --decimal comma reads it`},
 		"thousands":          {"a;label\n\"1.234,5\";ok\n", "", `"1.234,5" is not a number: write it without a separator of thousands`},
+		"Swiss thousands":    {"a;label\n1'234.5;ok\n", "", `"1'234.5" is not a number: write it without a separator of thousands`},
+		"French thousands":   {"a;label\n1\u202f234,5;ok\n", "", `"1\u202f234,5" is not a number: write it without a separator of thousands`},
 		"stray quote":        {"a,b,label\n1,2\"3,ok\n", "", "data.csv:2:4: bare \" in non-quoted-field"},
 		"long nonsense":      {"a,b,label\n1," + strings.Repeat("x", 1000) + ",ok\n", "", "…"},
 		"a line without end": {"a,b,label\n1,\"" + strings.Repeat("x\n", maxRecord), "", "a line is longer than 4 MiB"},

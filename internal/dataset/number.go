@@ -1,0 +1,74 @@
+package dataset
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// value reads a number, or returns the reason that it is none. The first number
+// with a fraction determines the decimal sign of the file.
+func (d *File) value(cell string) (v float64, reason string) {
+	point, comma := strings.ContainsRune(cell, '.'), strings.ContainsRune(cell, ',')
+	text := cell
+	if comma && !point {
+		text = strings.Replace(cell, ",", ".", 1)
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil && (comma && point || grouped(text)):
+		return 0, shorten(cell) + " is not a number: write it without a separator of thousands"
+	case math.IsNaN(v) || math.IsInf(v, 0) || errors.Is(err, strconv.ErrRange):
+		return 0, shorten(cell) + " is not a finite number: an empty cell stands for a missing value"
+	case err != nil && hasUnit(cell):
+		return 0, shorten(cell) + " is not a number: write it without a unit"
+	case err != nil:
+		return 0, shorten(cell) + " is not a number"
+	case point && d.decimal == ',':
+		return 0, shorten(cell) + " has a decimal point, the numbers before it a comma; give --decimal point or --decimal comma"
+	case comma && d.decimal == '.':
+		return 0, shorten(cell) + " has a decimal comma, the numbers before it a point; give --decimal point or --decimal comma"
+	case comma && !d.fixed && d.csv.Comma == ',':
+		return 0, shorten(cell) + " has a comma, of a decimal or of thousands; --decimal comma reads it as a decimal"
+	case point:
+		d.decimal = '.'
+	case comma:
+		d.decimal = ','
+	}
+	return v, ""
+}
+
+// grouped reports whether a cell is a number with separators of thousands that no country has as
+// its decimal sign.
+func grouped(cell string) bool {
+	_, err := strconv.ParseFloat(strings.Map(func(r rune) rune {
+		if r == '\'' || r == '’' || unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, cell), 64)
+	return err == nil
+}
+
+// hasUnit reports whether a cell is a number with a unit.
+func hasUnit(cell string) bool {
+	at := strings.IndexFunc(cell, func(r rune) bool { return !strings.ContainsRune("+-0123456789.,", r) })
+	if at < 0 {
+		return false
+	}
+	_, err := strconv.ParseFloat(strings.Replace(cell[:at], ",", ".", 1), 64)
+	unit, _ := utf8.DecodeRuneInString(strings.TrimSpace(cell[at:]))
+	if strings.ContainsAny(cell[at:len(cell)-1], "0123456789") { // hexadecimal digits; units such as m/s2 end with a digit
+		return false
+	}
+	return err == nil && (unicode.IsLetter(unit) || unit == '%' || unit == '°')
+}
+
+// beginsNumber reports whether a cell begins as a number does.
+func beginsNumber(cell string) bool {
+	cell = strings.TrimLeft(cell, " +-.,")
+	return cell != "" && cell[0]-'0' <= 9
+}
