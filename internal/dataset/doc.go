@@ -6,7 +6,10 @@
 // of a Table is the samples of offline training.
 //
 //	file.go       File: the rows of a CSV file
-//	text.go       encoding, separator, comments and header of a file
+//	text.go       encoding, separator, comments and header of a file; live.go
+//	              waits for those of a pipe
+//	number.go     numbers and what is wrong with others; notable.go and named.go
+//	              know files that are no table of samples
 //	format.go     Format: the meaning of the columns; options.go has it from flags
 //	raw.go        Raw: files of signals, whose samples a stage makes; rawfile.go
 //	              reads them, rawrow.go gives their rows, detect.go finds out
