@@ -71,6 +71,7 @@ func TestDatasetReads(t *testing.T) {
 	}
 }
 
+// What is no table, or has a fault, is refused with the reason and what to do. Long: it is a table of files.
 func TestDatasetRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ text, label, want string }{
 		"empty file":         {"", "", "data.csv: the file is empty"},

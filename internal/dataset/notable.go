@@ -161,7 +161,10 @@ type list struct {
 }
 
 // listsIn appends the lists in an object to all, those in its objects included, and reports
-// whether it has neither lists nor objects. depth is as in membersOf.
+// whether it has neither lists nor objects. depth is as in membersOf. It is not inlined,
+// which would put it into the program three times.
+//
+//go:noinline
 func listsIn(object gjson.Result, path string, depth int, all *[]list) (flat bool) {
 	flat = true
 	object.ForEach(func(key, v gjson.Result) bool {

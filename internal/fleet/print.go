@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"edge/internal/terminal"
+	core "edge/online/fleet"
 	"edge/stream/field"
 	wire "edge/stream/fleet"
 )
@@ -76,7 +77,7 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 	}
 	var counts []string
 	for _, reason := range field.Names(v.Refused) {
-		counts = append(counts, fmt.Sprintf("%s %d", reason, v.Refused[reason]))
+		counts = append(counts, fmt.Sprintf("%s %d", reason, v.Refused[core.Reason(reason)]))
 	}
 	_, err := fmt.Fprintf(w, "  refused since the start: %s\n", strings.Join(counts, ", "))
 	return err

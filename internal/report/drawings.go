@@ -249,7 +249,12 @@ func classChart(r *Report) *chart {
 
 // coverageChart draws the coverage of the prediction sets over the stream.
 func coverageChart(r *Report) *chart {
-	points := slices.DeleteFunc(slices.Clone(r.Curve), func(p CurvePoint) bool { return math.IsNaN(float(p.Coverage)) })
+	var points []CurvePoint
+	for _, p := range r.Curve {
+		if !math.IsNaN(float(p.Coverage)) {
+			points = append(points, p)
+		}
+	}
 	if len(points) < 2 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	core "edge/online/fleet"
 	"edge/stream/field"
 	"edge/stream/fleet"
 )
@@ -61,7 +62,7 @@ func fleetMetrics() []metric {
 		{"edge_fleet_refused_total", "Contributions that were refused on arrival or left out of a merge.", kindCounter, labelled("model", "reason"),
 			inFleet(func(v *fleet.View, model string, to values) {
 				for _, reason := range field.Names(v.Refused) {
-					to.add(float64(v.Refused[reason]), model, string(reason))
+					to.add(float64(v.Refused[core.Reason(reason)]), model, reason)
 				}
 			})},
 		{"edge_fleet_bytes_total", "Bytes of contributions: received, and published.", kindCounter, labelled("model", "direction"),

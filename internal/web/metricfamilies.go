@@ -98,7 +98,7 @@ func readRejected(s *scrape, to values) {
 	for _, name := range field.Names(s.node.Streams) {
 		rejected := s.node.Streams[name].Rejected
 		for _, reason := range field.Names(rejected) {
-			to.add(float64(rejected[reason]), name, string(reason))
+			to.add(float64(rejected[codec.Reason(reason)]), name, reason)
 		}
 	}
 	for _, reason := range []codec.Reason{codec.Unrouted, codec.BadTopic} {

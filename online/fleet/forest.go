@@ -302,7 +302,9 @@ func decodeKept(d *wire.Decoder, all []Forest) []Forest {
 		if d.Err() != nil {
 			return nil
 		}
-		all = slices.Insert(all, place, f)
+		all = append(all, Forest{})
+		copy(all[place+1:], all[place:])
+		all[place] = f
 	}
 	return all
 }

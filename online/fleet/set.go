@@ -36,7 +36,9 @@ func (s *Set) Put(c *Contribution) (taken bool) {
 		s.members[at] = c
 		return true
 	}
-	s.members = slices.Insert(s.members, at, c)
+	s.members = append(s.members, nil)
+	copy(s.members[at+1:], s.members[at:])
+	s.members[at] = c
 	if s.limit == 0 || len(s.members) <= s.limit {
 		return true
 	}

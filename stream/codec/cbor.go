@@ -130,9 +130,14 @@ func (c *cborCodec) appendObject(dst []byte, m map[any]any) (_ []byte, err error
 			return nil, fmt.Errorf("a key of type %T: want texts or whole numbers", k)
 		}
 	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	order := make([]int, len(entries))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(entries[a].key, entries[b].key) })
 	dst = append(dst, '{')
-	for i, e := range entries {
+	for i, at := range order {
+		e := &entries[at]
 		if i > 0 {
 			dst = append(dst, ',')
 		}

@@ -1,13 +1,18 @@
 package field
 
-import "slices"
+import (
+	"reflect"
+	"slices"
+)
 
-// Names returns the keys of a map in order, nil if there are none. Called in place of slices.Sorted(maps.Keys(m)) it
-// keeps the program small: each call of these makes functions of its own.
-func Names[K ~string, V any](m map[K]V) []K {
-	var names []K
-	for name := range m {
-		names = append(names, name)
+// Names returns the keys of a map in order, nil if there are none. It is one function for the maps of all
+// types, in place of one for each as with slices.Sorted(maps.Keys(m)): so the program stays small.
+func Names[K ~string, V any](m map[K]V) []string { return names(reflect.ValueOf(m)) }
+
+func names(of reflect.Value) []string {
+	var names []string
+	for key := of.MapRange(); key.Next(); {
+		names = append(names, key.Key().String())
 	}
 	slices.Sort(names)
 	return names
