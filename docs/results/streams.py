@@ -82,7 +82,6 @@ def cases():
     result += [Case("late", d, "delay 50", first=6000, stride=200) for d in ("rialto", "electricity")]
     result += [Case("batch16", d, "batch 16", stride=200) for d in TWELVE]
     result += [Case("at-once", d, "labels at-once", stride=200) for d in TWELVE]
-    result += [Case("sample", d, "batch 1", stride=200) for d in TWELVE]
     result += [Case("batch100-M100", d, "batch 100", inducing=100) for d in TWELVE]
     result += [Case("batch16-M100", d, "batch 16", inducing=100) for d in TWELVE]
     return result
@@ -209,14 +208,13 @@ def peers():
 TITLES = {
     "batch100": "Labels after each minibatch of 100",
     "batch16": "Labels after each minibatch of 16",
-    "at-once": "Label before the next row, learnt in minibatches of 16: the defaults",
-    "sample": "Label before the next row, learnt one by one",
+    "at-once": "Label before the next row: the defaults",
     "batch100-M100": "Labels after each minibatch of 100, M = 100",
     "batch16-M100": "Labels after each minibatch of 16, M = 100",
     "functions": "Boundaries that a smooth kernel cannot follow, minibatches of 100",
     "orders": "Frequencies, order and wild values, minibatches of 100",
     "small": "Small sets, minibatches of 16",
-    "late": "Labels 50 rows late, minibatches of 16",
+    "late": "Labels 50 rows late",
 }
 
 
