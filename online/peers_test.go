@@ -83,7 +83,7 @@ func TestForestsOfNoisyLabels(t *testing.T) {
 			t.Fatal(err)
 		}
 		rng := rand.New(rand.NewPCG(seed, 2))
-		for range 400 {
+		for range 300 {
 			ev := ring(rng, classes, len(classes))
 			if rng.Float64() > right {
 				ev.Label = classes[rng.IntN(len(classes))]
