@@ -32,12 +32,12 @@ func newEvalCommand() *cobra.Command {
 		Use:   "eval FILE...",
 		Short: "Score data files without a broker",
 		Long: `eval gives the rows of CSV files (gzip'd or not, with a header line) to a new
-model, one after the other, and judges each row before its label is learnt. A
-daemon that received the same rows with the same configuration (minibatches
-closed by count: batch.max_wait 0) has the same scores and the same digest. With
---batch N the labels of N rows come together, after the last of them, as for
-learners that learn after every N rows; --labels at-once gives each before the
-next row.
+model, one after the other, and judges each row before its label is learnt. Each
+label is learnt before the next row, as by a daemon whose labels come more slowly
+than batch.max_wait; with batch.max_wait 0 they are learnt in minibatches of
+batch.max_size. With --batch N the labels of N rows come together, after the last
+of them, as for learners that learn after every N rows; with --labels at-once each
+comes before the next row, and N are learnt together.
 
 Without -c the model has the default configuration, the features are the file's
 columns and the classes its labels. With -c the configuration is that of a model
@@ -93,7 +93,7 @@ func (e *labEvaluation) addModel(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&e.ConfigPath, "config", "c", "", "take a model's configuration from this `FILE`")
 	f.StringVar(&e.Model, "model", "", "`NAME` of the model in the configuration, if it has several")
-	f.IntVar(&e.Batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
+	f.IntVar(&e.Batch, "batch", 0, "minibatches of `N` samples (default: each label alone, or as configured where batch.max_wait is 0)")
 	f.IntVar(&e.Inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
 	f.StringVar(&e.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")
 	f.Var(cli.TextFlag{Text: (*string)(&e.Mixing.Temporal), Name: "USE"}, "temporal", "use of the order of the labels: off, auto or on (default as configured: auto)")
