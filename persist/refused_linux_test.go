@@ -135,7 +135,7 @@ func TestRestoreWithoutRoom(t *testing.T) {
 	defer signal.Reset(syscall.SIGXFSZ)
 	var was unix.Rlimit
 	if err := unix.Prlimit(0, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: pageSize, Max: unix.RLIM_INFINITY}, &was); err != nil {
-		t.Skip("the size of files cannot be limited here: ", err)
+		t.Fatal(err)
 	}
 	_, err := Restore(copied, path)
 	if err := unix.Prlimit(0, unix.RLIMIT_FSIZE, &was, nil); err != nil {
