@@ -33,15 +33,8 @@ func (b *denier) dial(context.Context, *url.URL, *tls.Config, time.Duration) (ne
 }
 
 func (b *denier) serve(nc net.Conn) {
-	defer nc.Close()
-	for {
-		p, err := packets.ReadPacket(nc)
-		if err != nil {
-			return
-		}
+	serveClient(nc, func(p packets.ControlPacket) bool {
 		switch p := p.(type) {
-		case *packets.ConnectPacket:
-			io.WriteString(nc, "\x20\x02\x00\x00")
 		case *packets.SubscribePacket:
 			b.subscribed(nc, p)
 		case *packets.PublishPacket:
@@ -54,7 +47,8 @@ func (b *denier) serve(nc net.Conn) {
 		case *packets.PingreqPacket:
 			io.WriteString(nc, "\xd0\x00")
 		}
-	}
+		return true
+	})
 }
 
 // subscribed answers a subscription and begins to send.

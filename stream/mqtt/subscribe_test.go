@@ -181,18 +181,11 @@ func serveFewFilters(l net.Listener, subscribe func(filter string) byte, unsubsc
 	if err != nil {
 		return
 	}
-	defer nc.Close()
-	for {
-		p, err := packets.ReadPacket(nc)
-		if err != nil {
-			return
-		}
+	serveClient(nc, func(p packets.ControlPacket) bool {
 		switch p := p.(type) {
-		case *packets.ConnectPacket:
-			io.WriteString(nc, "\x20\x02\x00\x00")
 		case *packets.SubscribePacket:
 			if len(p.Topics) > 8 {
-				return
+				return false
 			}
 			answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
 			answer.MessageID = p.MessageID
@@ -202,7 +195,7 @@ func serveFewFilters(l net.Listener, subscribe func(filter string) byte, unsubsc
 			answer.Write(nc)
 		case *packets.UnsubscribePacket:
 			if len(p.Topics) > 8 {
-				return
+				return false
 			}
 			answer := packets.NewControlPacket(packets.Unsuback).(*packets.UnsubackPacket)
 			answer.MessageID = p.MessageID
@@ -210,6 +203,24 @@ func serveFewFilters(l net.Listener, subscribe func(filter string) byte, unsubsc
 				unsubscribe(f)
 			}
 			answer.Write(nc)
+		}
+		return true
+	})
+}
+
+// serveClient accepts a client and passes its further packets to answer, until the connection ends
+// or answer returns false; then it closes the connection.
+func serveClient(nc net.Conn, answer func(packets.ControlPacket) bool) {
+	defer nc.Close()
+	for {
+		p, err := packets.ReadPacket(nc)
+		if err != nil {
+			return
+		}
+		if _, connect := p.(*packets.ConnectPacket); connect {
+			io.WriteString(nc, "\x20\x02\x00\x00")
+		} else if !answer(p) {
+			return
 		}
 	}
 }
