@@ -36,16 +36,9 @@ func (b *burstBroker) dial(context.Context, *url.URL, *tls.Config, time.Duration
 }
 
 func (b *burstBroker) serve(nc net.Conn) {
-	defer nc.Close()
 	var full atomic.Bool
-	for {
-		p, err := packets.ReadPacket(nc)
-		if err != nil {
-			return
-		}
+	serveClient(nc, func(p packets.ControlPacket) bool {
 		switch p := p.(type) {
-		case *packets.ConnectPacket:
-			io.WriteString(nc, "\x20\x02\x00\x00")
 		case *packets.SubscribePacket:
 			answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
 			answer.MessageID, answer.ReturnCodes = p.MessageID, make([]byte, len(p.Topics))
@@ -62,7 +55,7 @@ func (b *burstBroker) serve(nc net.Conn) {
 			})
 		case *packets.PublishPacket:
 			if full.Load() {
-				continue
+				return true
 			}
 			if p.Qos > 0 {
 				answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
@@ -79,7 +72,8 @@ func (b *burstBroker) serve(nc net.Conn) {
 				io.WriteString(nc, "\xd0\x00")
 			}
 		}
-	}
+		return true
+	})
 }
 
 // burst lets a client publish at the broker for ten minutes.
