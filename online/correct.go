@@ -35,7 +35,7 @@ func (l *Learner) correct(ev *Event, out *Outcome) {
 		l.own(is, out)
 	}
 	for i := range samples {
-		l.batch.add(samples[i].X, is, l.weightOf(&samples[i], is))
+		l.batch.add(samples[i].X, is, l.weightOf(&samples[i], is), 1)
 		l.judgeHorizons(is, 0, false, nil)
 		if l.batch.len() >= l.cfg.Batch.MaxSize {
 			l.closeMinibatch(out)

@@ -159,7 +159,7 @@ func (l *Learner) decodeCore(d *wire.Decoder, version uint64) {
 	n = d.Int(maxBatch, "minibatch")
 	b.x = d.Floats(n*w.d, "minibatch")
 	b.ll = d.Floats(n*len(l.cfg.Horizons), "minibatch")
-	b.y, b.w = d.Ints(n, classes, "class"), ones(n)
+	b.y, b.w, b.errors = d.Ints(n, classes, "class"), ones(n), float64(n)
 	if version == 1 {
 		l.judge.DecodeVersion1(d)
 	}

@@ -124,7 +124,7 @@ func TestForestLearnsRefusedStep(t *testing.T) {
 	l.Posterior() // the step works on copies
 	l.bank.Own()
 	l.view.Bases[0].Noise = math.NaN() // then no site is a number
-	l.batch.add([]float64{0.5, 0.5}, 0, 1)
+	l.batch.add([]float64{0.5, 0.5}, 0, 1, 1)
 	l.batch.ll = append(l.batch.ll, -1, -2, -3)
 	var out Outcome
 	if l.flush(&out); out.Refused == nil {

@@ -276,7 +276,7 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 		l.assess(ev, probs, novelty, &ev.Meta, k, out)
 	}
 	weight := l.weightOf(ev, k)
-	l.batch.add(ev.X, k, weight)
+	l.batch.add(ev.X, k, weight, l.lateness(ev))
 	weighs = weighs && l.classes.latent[k] >= 0 // a class without a latent function is no evidence about the horizons
 	l.judgeHorizons(k, weight, weighs, after)
 	if weighs {
@@ -390,7 +390,7 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 		}
 	}
 	l.publishClasses()
-	l.mix.Learn(n)
+	l.mix.Learn(b.evidence())
 	l.sets.Learn()
 	l.learnExperts(beside, out.Built, err)
 	for _, k := range b.y {
@@ -449,7 +449,7 @@ func (l *Learner) step(x []float64, classes []int, weights []float64, live bool)
 		own := len(l.cfg.Horizons)
 		sumRows(evidence[:own], l.batch.ll)
 		sumRows(evidence[own:own+len(l.fleet.own)], l.batch.joined)
-		l.mix.WeighHorizons(evidence[:], len(classes))
+		l.mix.WeighHorizons(evidence[:], l.batch.evidence())
 	}
 	l.bank.SetRateFactor(l.common.rate(l.view.N))
 	return l.bank.Learn(sep.Minibatch{

@@ -248,7 +248,7 @@ func TestRefusedStepRollsBack(t *testing.T) {
 	l.view.Bases[0].Noise = math.NaN() // then no site is a number
 	for range l.cfg.Batch.MaxSize {    // without being judged
 		ev := blob(rng, 3)
-		l.batch.add(ev.X, l.classes.index[ev.Label], 1)
+		l.batch.add(ev.X, l.classes.index[ev.Label], 1, 1)
 		l.batch.ll = append(l.batch.ll, -1, -2, -3)
 	}
 	var out Outcome

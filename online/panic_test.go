@@ -31,7 +31,7 @@ func TestPanicInAStep(t *testing.T) {
 	l.classes.latent[2] = 9         // of three latent functions
 	for range l.cfg.Batch.MaxSize { // without being judged, which would fail first
 		ev := blob(rng, 3)
-		l.batch.add(ev.X, l.classes.index["c"], 1)
+		l.batch.add(ev.X, l.classes.index["c"], 1, 1)
 		l.batch.ll = append(l.batch.ll, 0, 0, 0)
 	}
 	var out Outcome
@@ -59,7 +59,7 @@ func TestPanicInTheBuild(t *testing.T) {
 	l.classes.latent = l.classes.latent[:1] // of three classes
 	for range 5 {                           // without being judged, which would fail first
 		ev := blob(rng, 3)
-		l.batch.add(ev.X, l.classes.index[ev.Label], 1)
+		l.batch.add(ev.X, l.classes.index[ev.Label], 1, 1)
 	}
 	l.flush(new(Outcome))
 	l.classes.latent = slices.Repeat([]int{-1}, 3)
@@ -83,7 +83,7 @@ func TestBuildThatAlwaysFails(t *testing.T) {
 	for range 50 {
 		for range cfg.Batch.MaxSize {
 			ev := blob(rng, 3)
-			l.batch.add(ev.X, l.classes.index[ev.Label], 1)
+			l.batch.add(ev.X, l.classes.index[ev.Label], 1, 1)
 		}
 		l.flush(new(Outcome))
 	}

@@ -143,7 +143,7 @@ func TestBuildAfterTheChoice(t *testing.T) {
 			if i < 96-c.size {
 				direct.Add(ev)
 			} else {
-				direct.batch.add(ev.X, direct.classes.index[ev.Label], 1)
+				direct.batch.add(ev.X, direct.classes.index[ev.Label], 1, 1)
 			}
 		}
 		w.add(&direct.batch)

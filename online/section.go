@@ -48,6 +48,7 @@ var sections = [...]section{
 	{"noise", func(l *Learner, e *wire.Encoder) { l.mix.EncodeNoise(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeNoise(d) }}, // after the own answer
 	{"order", func(l *Learner, e *wire.Encoder) { l.mix.EncodeOrder(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeOrder(d) }},
 	{"calibration", (*Learner).encodeCalibration, (*Learner).decodeCalibration},
+	{"errors", func(l *Learner, e *wire.Encoder) { l.batch.encodeErrors(e) }, func(l *Learner, d *wire.Decoder) { l.batch.decodeErrors(d) }},
 	{"pairs", func(l *Learner, e *wire.Encoder) { l.bank.EncodePairs(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodePairs(d) }},
 }
 

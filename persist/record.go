@@ -214,10 +214,11 @@ const (
 	tagDevice
 	tagWindow // its begin and end
 	tagLast   // the last label that the prediction knew, counted from 1
-	lastTag   = tagLast
+	tagLearnt // the labels that the model of the prediction had learnt
+	lastTag   = tagLearnt
 
-	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState | 1<<tagMeta | 1<<tagParts | 1<<tagKnown | 1<<tagLast
-	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagMeta | 1<<tagIdentity | 1<<tagParts | 1<<tagDevice | 1<<tagWindow | 1<<tagLast
+	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState | 1<<tagMeta | 1<<tagParts | 1<<tagKnown | 1<<tagLast | 1<<tagLearnt
+	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagMeta | 1<<tagIdentity | 1<<tagParts | 1<<tagDevice | 1<<tagWindow | 1<<tagLast | 1<<tagLearnt
 )
 
 // Flags of tagMeta.
@@ -250,8 +251,8 @@ func appendExtras(dst []byte, e extras) []byte {
 	if e.clock != 0 {
 		dst = binary.AppendUvarint(append(dst, tagClock), uint64(e.clock))
 	}
-	last := e.meta.Last
-	if e.meta.Last = 0; e.meta != (conformal.PredictionMeta{}) {
+	last, learnt := e.meta.Last, e.meta.Version
+	if e.meta.Last, e.meta.Version = 0, 0; e.meta != (conformal.PredictionMeta{}) {
 		var flags byte
 		for bit, set := range []bool{e.meta.Ruled, e.meta.Abstained, false, e.meta.Sets, e.meta.NeverEmpty} {
 			if set {
@@ -281,6 +282,9 @@ func appendExtras(dst []byte, e extras) []byte {
 	}
 	if last != 0 {
 		dst = binary.AppendUvarint(append(dst, tagLast), uint64(last))
+	}
+	if learnt != 0 {
+		dst = binary.AppendUvarint(append(dst, tagLearnt), learnt)
 	}
 	return dst
 }
@@ -336,6 +340,8 @@ func (d decoder) extras(allowed uint) (e extras) {
 			}
 		case tagLast:
 			e.meta.Last = d.Int(maxClasses, "class")
+		case tagLearnt:
+			e.meta.Version = d.Uint()
 		}
 	}
 	return e

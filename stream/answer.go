@@ -59,12 +59,12 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 		}
 		doubt := m.aim.Threshold(*m.Model.Uncertainty())
 		l.probs, l.meta = probs, doubt.Meta(probs, novelty)
-		l.meta.Last = post.Pool.Order.Last + 1
+		l.meta.Last, l.meta.Version = post.Pool.Order.Last+1, post.Version()
 		l.parts = it.spareParts()
 		if r.Label == "" { // the label may come late
 			l.parts = ws.AppendParts(l.parts)
 		}
-		l.epoch, l.version = post.Epoch, post.Version()
+		l.epoch = post.Epoch
 		m.seq++
 		l.seq = m.seq
 		p := &w.prediction

@@ -25,10 +25,9 @@ type example struct {
 	wait      uint64 // key of the pending sample; 0: the sample has no id
 	query     *Query // query for the label; nil: none
 
-	parts   []float32 // as in online.Pending; empty if the label came with the sample
-	epoch   uint64    // of the classes of probs
-	version uint64    // number of labels that the model had learnt
-	seq     uint64    // of the prediction
+	parts []float32 // as in online.Pending; empty if the label came with the sample
+	epoch uint64    // of the classes of probs
+	seq   uint64    // of the prediction
 
 	window
 	chosen

@@ -91,8 +91,8 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 		x, probs, parts = slices.Clone(x), slices.Clone(probs), slices.Clone(parts)
 	}
 	one := pendingSample{
-		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Parts: parts, Meta: l.meta, Epoch: l.epoch},
-		version: l.version, seq: l.seq, device: l.device, fresh: true,
+		sample: online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Parts: parts, Meta: l.meta, Epoch: l.epoch},
+		seq:    l.seq, device: l.device, fresh: true,
 	}
 	before := m.pendingStore.get(l.wait)
 	if l.wait != 0 {
@@ -322,7 +322,7 @@ func (m *modelState) judgeSet(p *pendingSample, label string) {
 	}
 	if k, known := classOf(post, label); known {
 		size := s.Meta.Size(s.Probs, s.X)
-		m.aim.Judge(s.Meta.Holds(s.Probs, s.X, k), size, p.version, m.labelCount+1)
+		m.aim.Judge(s.Meta.Holds(s.Probs, s.X, k), size, s.Meta.Version, m.labelCount+1)
 	}
 }
 

@@ -77,12 +77,11 @@ type change struct {
 }
 
 type pendingSample struct {
-	sample  online.Pending
-	version uint64 // number of labels that the model had learnt at the prediction
-	seq     uint64 // of the prediction
-	device  string // of a fresh sample
-	fresh   bool   // the sample came in this run: version and seq are known
-	stored  bool   // the journal has the sample
+	sample online.Pending
+	seq    uint64 // of the prediction
+	device string // of a fresh sample
+	fresh  bool   // the sample came in this run: seq is known
+	stored bool   // the journal has the sample
 }
 
 func newPendingStore(limits Pending, recovered []online.Pending, now time.Time) (w *pendingStore, dropped []*pendingSample) {

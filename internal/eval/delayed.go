@@ -112,7 +112,7 @@ func (d *delayed) Row(row *dataset.Row) error {
 	}
 	doubt := d.aim.Threshold(d.learner.Uncertainty())
 	said := doubt.Meta(probs, novelty)
-	said.Last = d.post.Pool.Order.Last + 1
+	said.Last, said.Version = d.post.Pool.Order.Last+1, d.post.Version()
 	d.set = doubt.AppendSet(d.set[:0], probs, row.X)
 	holds := said.Sets && slices.ContainsFunc(d.set, func(k int) bool { return d.post.Classes()[k] == row.Label })
 	if row.Label != "" {

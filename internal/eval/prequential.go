@@ -51,7 +51,7 @@ func (p *prequential) Row(row *dataset.Row) error {
 	}
 	u := p.learner.Uncertainty()
 	meta := u.Meta(probs, novelty)
-	meta.Last = p.post.Pool.Order.Last + 1
+	meta.Last, meta.Version = p.post.Pool.Order.Last+1, p.post.Version()
 	p.held = append(p.held, online.Event{
 		Kind: online.Observe, X: slices.Clone(row.X), Label: row.Label,
 		Probs: probs, Parts: p.ws.AppendParts(nil), Meta: meta, Epoch: p.post.Epoch,

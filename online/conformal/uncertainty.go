@@ -50,6 +50,7 @@ type PredictionMeta struct {
 	Threshold        float64 // of the set
 	NeverEmpty       bool    // of the set
 	Last             int     // class of the last label that was known, counted from 1; 0: none
+	Version          uint64  // labels that the model had learnt; 0: not known, or none
 }
 
 // Meta returns the metadata of a prediction.

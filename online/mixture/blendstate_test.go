@@ -14,7 +14,7 @@ import (
 func TestDecodeStack(t *testing.T) {
 	m := newTestMixture()
 	randomBlend(&m.ordered, rand.New(rand.NewPCG(2, 2)))
-	m.Learn(4)
+	m.Learn(Together(4))
 	randomBlend(&m.ordered, rand.New(rand.NewPCG(3, 3)))
 	m.NextLabel(1)
 	b, v, out := &m.ordered, &m.view.Pool.Stack, m.cfg.Horizons
@@ -158,7 +158,7 @@ func TestDecodeWithAndWithoutForest(t *testing.T) {
 
 	old := newTestMixture()
 	randomBlend(&old.ordered, rng)
-	old.Learn(3)
+	old.Learn(Together(3))
 	var o wire.Encoder
 	old.EncodeBlends(&o)
 	added := newTestMixture()

@@ -24,9 +24,9 @@ func (d *duel) observe(class int, weight float64, first, second []float64) {
 	}
 }
 
-// learn updates the weights by the n samples of the minibatch, and remembers that many.
-func (d *duel) learn(n int, memory float64) {
-	weigh(d.logw[:], d.pend[:], n, memory)
+// learn updates the weights by the samples of the minibatch, and remembers that many.
+func (d *duel) learn(b Batch, memory float64) {
+	weigh(d.logw[:], d.pend[:], b.N, b.root(), memory)
 	clear(d.pend[:])
 }
 
@@ -34,13 +34,13 @@ func (d *duel) learn(n int, memory float64) {
 // and remembers the latest samples.
 func (d *duel) follow(class int, weight float64, first, second []float64) {
 	d.observe(class, weight, first, second)
-	d.learn(1, latest)
+	d.learn(Together(1), latest)
 }
 
 // learnFast is learn where each of the samples counts whole.
-func (d *duel) learnFast(n int, memory float64) {
-	scale(math.Sqrt(float64(n)), d.pend[:])
-	d.learn(n, memory)
+func (d *duel) learnFast(b Batch, memory float64) {
+	scale(math.Sqrt(float64(b.N)), d.pend[:])
+	d.learn(b, memory)
 }
 
 func (d *duel) encode(e *wire.Encoder) {

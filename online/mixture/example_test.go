@@ -14,7 +14,7 @@ func ExampleNew() {
 	m.Grow(0)
 	// In a minibatch of four samples the first horizon gave the labels a log
 	// probability of −1, the second of −3.
-	m.WeighHorizons([]float64{-1, -3}, 4)
+	m.WeighHorizons([]float64{-1, -3}, mixture.Together(4))
 	fmt.Printf("weights of the horizons: %.2f\n", view.Weights)
 	for _, class := range []int{0, 0, 1, 0} {
 		m.NextLabel(class)

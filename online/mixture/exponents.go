@@ -16,8 +16,8 @@ import (
 //	F ← F + w Σ_i Cov[e_i]             at ← at + F⁻¹g
 //	F ← (1 − n/memory)·F + n/memory·prior·I
 //
-// The weight w is n^−½ where the errors of a minibatch's samples are taken for alike, as
-// in weigh. Elsewhere it is 1, but more than mostApart samples count as so many.
+// The weight w is Batch.root where the errors of a minibatch's samples are taken for alike.
+// Elsewhere it is 1, but more than mostApart samples with like errors count as so many.
 type exponents struct {
 	prior float64   // precision of the start
 	alike bool      // the samples of a minibatch count as √n
@@ -120,13 +120,13 @@ func (x *exponents) observe(experts []float64, k int, weight float64) {
 // sized returns s with length n.
 func sized(s []float64, n int) []float64 { return slices.Grow(s[:0], n)[:n] }
 
-// learn takes the step of a minibatch of n samples.
-func (x *exponents) learn(n int) {
-	size, one := len(x.at), min(1, mostApart/float64(n))
+// learn takes the step of a minibatch.
+func (x *exponents) learn(b Batch) {
+	size, one := len(x.at), b.most(mostApart)
 	if x.alike {
-		one = 1 / math.Sqrt(float64(n))
+		one = b.root()
 	}
-	fade := 1 - float64(n)/stackMemory
+	fade := 1 - float64(b.N)/stackMemory
 	if x.taught != nil {
 		x.taught.Learn(one, x.pendCurve, x.pendGrad, x.at)
 		x.taught.Fade(fade)

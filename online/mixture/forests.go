@@ -50,10 +50,10 @@ func (m *Mixture) ObserveForests(class int, weight float64, ws *model.Workspace)
 	}
 }
 
-// learnForests updates the weight by the n samples of the minibatch.
-func (m *Mixture) learnForests(n int) {
+// learnForests updates the weight by the samples of the minibatch.
+func (m *Mixture) learnForests(b Batch) {
 	if m.fleet.forests.on {
-		m.fleet.forests.learnFast(n, stackMemory)
+		m.fleet.forests.learnFast(b, stackMemory)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestMembersShare(t *testing.T) {
 	again := newTestMixture()
 	again.DecodeForests(wire.NewDecoder(e.Buf, "", wire.ErrState))
 	for name, m := range map[string]*Mixture{"share": m, "restored share": again} {
-		m.learnForests(4)
+		m.learnForests(Together(4))
 		odds := 0.8 / 0.1 * math.Exp(forestLead*(1-4./stackMemory)) // each sample counts whole
 		closeTo(t, name, []float64{m.ForestShare()}, []float64{odds / (1 + odds)}, 1e-12)
 	}
@@ -33,7 +33,7 @@ func TestMembersShare(t *testing.T) {
 	closeTo(t, "share after another merge", []float64{m.ForestShare()}, []float64{before}, 0)
 	m.JoinForests(false)
 	m.fleet.forests.pend[0] = 3
-	m.learnForests(4)
+	m.learnForests(Together(4))
 	closeTo(t, "share without members", []float64{m.ForestShare()}, []float64{0.5}, 0)
 }
 

@@ -10,8 +10,9 @@ import (
 // frequencies learns model.Pool.Prior, the weight of the class frequencies against
 // the answer of features and order p. Every minibatch votes by its evidence:
 //
-//	odds ← odds + clip(Σ_i log p(y_i | x_i)/π(y_i), ±maxVote),   Prior = 1/(1 + e^odds)
+//	odds ← odds + clip(Σ_i log p(y_i | x_i)/π(y_i), ±v),   Prior = 1/(1 + e^odds)
 //
+// with v = maxVote, and less of it where minibatches share a vote because their errors are alike.
 // The errors of a minibatch are alike, so that one that p fails to predict must not
 // outvote all others. Where features have nothing to do with the label, each label counts for
 // little, and its evidence must not be discounted as in weigh. The bound on the odds lets
@@ -39,8 +40,9 @@ func (f *frequencies) observe(k int, weight float64, ws *model.Workspace) {
 
 // learn takes the vote of the minibatch. Odds beyond the bound, with which older
 // states begin, do not grow.
-func (f *frequencies) learn() {
-	vote := min(max(f.pending, -maxVote), maxVote)
+func (f *frequencies) learn(b Batch) {
+	most := maxVote * b.part()
+	vote := min(max(f.pending, -most), most)
 	f.odds = max(min(f.odds+vote, max(f.odds, maxOdds)), -maxOdds)
 	f.pending = 0
 }

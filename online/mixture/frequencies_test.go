@@ -15,7 +15,7 @@ func TestFrequenciesVote(t *testing.T) {
 	odds := firstOdds
 	for i, evidence := range []float64{0.5, -40, -1.25, 300, 0} {
 		m.frequencies.pending = evidence
-		m.Learn(100)
+		m.Learn(Together(100))
 		odds += min(max(evidence, -maxVote), maxVote)
 		if got, want := m.view.Pool.Prior, 1/(1+math.Exp(odds)); math.Abs(got-want) > 1e-15 {
 			t.Errorf("after minibatch %d: weight %v, want %v", i, got, want)
@@ -24,7 +24,7 @@ func TestFrequenciesVote(t *testing.T) {
 	for _, evidence := range []float64{-1, 1} {
 		for range 100 {
 			m.frequencies.pending = evidence
-			m.Learn(100)
+			m.Learn(Together(100))
 		}
 		if got, want := m.frequencies.odds, evidence*maxOdds; got != want {
 			t.Errorf("odds %v after 100 votes of %v, want %v", got, evidence, want)
@@ -41,7 +41,7 @@ func TestFrequenciesDistrusted(t *testing.T) {
 		t.Errorf("weight %v, want none", w)
 	}
 	m.frequencies.pending = 5
-	m.Learn(1)
+	m.Learn(Together(1))
 	if w := m.view.Pool.Prior; w > 1e-12 {
 		t.Errorf("weight %v after evidence against it, want none", w)
 	}
@@ -49,7 +49,7 @@ func TestFrequenciesDistrusted(t *testing.T) {
 		m := New(cfg, &model.Posterior{})
 		for range 10 {
 			m.frequencies.pending = -5
-			m.Learn(1)
+			m.Learn(Together(1))
 		}
 		if w := m.view.Pool.Prior; w != 0 {
 			t.Errorf("weight %v under %+v, want 0", w, cfg)
@@ -76,7 +76,7 @@ func TestFrequenciesRegret(t *testing.T) {
 				loss -= math.Log((1-w)*c.right + w*0.6)
 			}
 			m.frequencies.pending = size * math.Log(c.right/0.6)
-			m.Learn(size)
+			m.Learn(Together(size))
 		}
 		best := -batches * size * math.Log(max(c.right, 0.6))
 		if regret := loss - best; !(regret >= 0 && regret < c.limit) {
@@ -116,7 +116,7 @@ func FuzzDecodeFrequencies(f *testing.F) {
 		m := newTestMixture()
 		d := wire.NewDecoder(data, "", wire.ErrState)
 		m.DecodeFrequencies(d)
-		m.Learn(3) // what was accepted can be used
+		m.Learn(Together(3)) // what was accepted can be used
 		if w := m.view.Pool.Prior; d.Err() == nil && !(w >= 0 && w <= 1) {
 			t.Errorf("weight %v", w)
 		}

@@ -36,7 +36,7 @@ func learnRandom(m *Mixture, seed uint64, minibatches int) {
 				model.AnswerTo(out.Answer, v.Exponents, experts)
 				b.observe(out, label, 1)
 			}
-			b.learn(v, batch)
+			b.learn(v, Together(batch))
 		}
 	}
 	m.setStack()

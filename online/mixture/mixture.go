@@ -70,10 +70,9 @@ func New(cfg Config, view *model.Posterior) *Mixture {
 
 // weigh updates the log weights of a mixture by evidence, the sum of each
 // member's log probabilities of n labels, and makes the largest 0: a Bayesian
-// mixture that forgets, with a memory in observations. The n samples were predicted
-// by the same model, so that the errors of neighbours are one error: they count as √n.
-func weigh(logw, evidence []float64, n int, memory float64) {
-	top, one := math.Inf(-1), 1/math.Sqrt(float64(n))
+// mixture that forgets, with a memory in observations. One is the weight of a label.
+func weigh(logw, evidence []float64, n int, one, memory float64) {
+	top := math.Inf(-1)
 	for h := range logw {
 		logw[h] = logw[h]*max(0, 1-float64(n)/memory) + one*evidence[h]
 		top = max(top, logw[h])
@@ -104,12 +103,12 @@ func (m *Mixture) ResetHorizons() {
 }
 
 // WeighHorizons updates the weights of the horizons by evidence, the sums of their
-// log probabilities of the n labels of a minibatch: those of the own horizons, then
+// log probabilities of the labels of a minibatch: those of the own horizons, then
 // those of the fleet's.
-func (m *Mixture) WeighHorizons(evidence []float64, n int) {
-	weigh(m.horizons, evidence[:m.cfg.Horizons], n, memory)
+func (m *Mixture) WeighHorizons(evidence []float64, b Batch) {
+	weigh(m.horizons, evidence[:m.cfg.Horizons], b.N, b.root(), memory)
 	if m.fleet.horizons > 0 {
-		weigh(m.fleet.logw, evidence[:len(m.fleet.logw)], n, memory)
+		weigh(m.fleet.logw, evidence[:len(m.fleet.logw)], b.N, b.root(), memory)
 	}
 	m.setHorizons()
 }
@@ -171,29 +170,29 @@ func (m *Mixture) HorizonEvidence(h, class int, ws *model.Workspace) float64 {
 }
 
 // Learn updates the weights of the members and the exponents of the blends by the
-// n samples of the minibatch. It does so even if the model's step is refused: the
+// samples of the minibatch. It does so even if the model's step is refused: the
 // predictions were made.
-func (m *Mixture) Learn(n int) {
-	m.learnAnswer(n)
-	m.own.learn(n)
-	weigh(m.order.paths[:], m.order.pending[:], n, pathMemory)
+func (m *Mixture) Learn(b Batch) {
+	m.learnAnswer(b)
+	m.own.learn(b)
+	weigh(m.order.paths[:], m.order.pending[:], b.N, b.root(), pathMemory)
 	clear(m.order.pending[:])
 	m.setPaths()
-	m.learnForests(n)
+	m.learnForests(b)
 }
 
 // learnAnswer is Learn without the order of the labels and forests.
-func (m *Mixture) learnAnswer(n int) {
-	weigh(m.members, m.pending, n, memory)
+func (m *Mixture) learnAnswer(b Batch) {
+	weigh(m.members, m.pending, b.N, b.root(), memory)
 	clear(m.pending)
 	m.setMembers()
 	v := &m.view.Pool.Stack
-	m.ordered.learn(&v.Ordered, n)
-	m.plain.learn(&v.Plain, n)
+	m.ordered.learn(&v.Ordered, b)
+	m.plain.learn(&v.Plain, b)
 	m.setStack()
-	m.noise.learn(n)
+	m.noise.learn(b)
 	m.setNoise()
-	m.frequencies.learn()
+	m.frequencies.learn(b)
 	m.setFrequencies()
 }
 

@@ -52,7 +52,7 @@ func TestHorizons(t *testing.T) {
 	m := newTestMixture()
 	closeTo(t, "first weight", m.view.Weights, []float64{1. / 3, 1. / 3, 1. / 3}, 1e-15)
 	m.Save()
-	m.WeighHorizons([]float64{-1, -2, -3}, 4)
+	m.WeighHorizons([]float64{-1, -2, -3}, Together(4))
 	a, b, c := 1., math.Exp(-0.5), math.Exp(-1)
 	closeTo(t, "weight", m.view.Weights, []float64{a / (a + b + c), b / (a + b + c), c / (a + b + c)}, 1e-15)
 	var e wire.Encoder
@@ -70,14 +70,14 @@ func TestMembers(t *testing.T) {
 	for i := range m.pending { // members 0 to 3 share the exponent of the chain
 		m.pending[i] = -float64(i % 4)
 	}
-	m.Learn(10)
+	m.Learn(Together(10))
 	w := m.view.Pool.Weights
 	if !(w[0] > w[1] && w[1] > w[2] && w[2] > w[3]) || w[0] != w[4] || w[0] != w[8] {
 		t.Errorf("weights %v do not follow the evidence", w)
 	}
 	before := w[3]
 	for range 100 { // evidence is forgotten
-		m.Learn(50)
+		m.Learn(Together(50))
 	}
 	if w[3] < before*1.5 || w[3] > w[0] {
 		t.Errorf("weight of the worst member %v, was %v, of the best %v", w[3], before, w[0])
@@ -144,7 +144,7 @@ func TestEncode(t *testing.T) {
 	for _, b := range []*blend{&m.ordered, &m.plain} {
 		randomBlend(b, rng)
 	}
-	m.Learn(3)
+	m.Learn(Together(3))
 	for i := range 20 {
 		m.NextLabel(i % 3)
 		m.LearnRegression([]float64{rng.NormFloat64(), 1}, []int{i % 3}, []float64{1})
@@ -214,7 +214,7 @@ func TestEndWarmup(t *testing.T) {
 		return sums
 	}
 	randomBlend(&m.ordered, rand.New(rand.NewPCG(4, 4)))
-	m.Learn(4)
+	m.Learn(Together(4))
 	before := worth()
 	ordered := slices.Clone(m.view.Pool.Stack.Ordered.Exponents)
 	m.EndWarmup()

@@ -12,7 +12,7 @@ import (
 // with the outer products of the gradients as curvature,
 //
 //	g_i = ∂ log a_iy/∂u,   F ← F + w Σ_i g_i g_iᵀ,   u ← u + F⁻¹·w Σ_i g_i
-//	F ← (1 − n/memory)·F + n/memory·I,   w = min(1, mostApart/n)
+//	F ← (1 − n/memory)·F + n/memory·I,   w = min(1, mostApart/alike)
 //
 // and Weight by e_i = log a_iy/p_iy, in two sums that fade as F does, at most mostAhead:
 //
@@ -93,12 +93,13 @@ func (x *noise) observe(k int, weight float64, ws *model.Workspace) {
 	}
 }
 
-// learn takes the step of a minibatch of n samples.
-func (x *noise) learn(n int) {
+// learn takes the step of a minibatch.
+func (x *noise) learn(b Batch) {
 	if !x.on {
 		return
 	}
-	one, fade, f := min(1, mostApart/float64(n)), max(0, 1-float64(n)/stackMemory), &x.curve
+	one, fade, f := b.most(mostApart), max(0, 1-float64(b.N)/stackMemory), &x.curve
+	most := noiseVote * b.part()
 	scale(one, x.pending[:])
 	g, vote := x.pending[:2], x.pending[5]
 	for i, v := range x.pending[2:5] {
@@ -111,7 +112,7 @@ func (x *noise) learn(n int) {
 	for i, v := range [3]float64{1, 0, 1} {
 		f[i] = float64(fade*f[i]) + float64((1-fade)*v)
 	}
-	for i, v := range [2]float64{vote, min(max(vote, -noiseVote), noiseVote)} {
+	for i, v := range [2]float64{vote, min(max(vote, -most), most)} {
 		x.ahead[i] = min(float64(fade*x.ahead[i])+v, mostAhead)
 	}
 	x.pending = [6]float64{}

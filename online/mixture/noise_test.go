@@ -69,7 +69,7 @@ func TestNoiseLearnt(t *testing.T) {
 			}
 			x.observe(k, 1, &ws)
 		}
-		x.learn(size)
+		x.learn(Together(size))
 		m.setNoise()
 	}
 	if n := m.view.Pool.Noise; math.Abs(n.Share-share) > 0.06 || n.Sharpness < 1.8 || n.Weight < 0.9 {
@@ -94,7 +94,7 @@ func TestNoiseVotes(t *testing.T) {
 		m := newNoisy(Config{})
 		for i := range 200 {
 			m.noise.pending[5] = c.evidence(i)
-			m.noise.learn(16)
+			m.noise.learn(Together(16))
 		}
 		m.setNoise()
 		if w := m.view.Pool.Noise.Weight; (w > 0.9) != c.wins || (w < 0.1) == c.wins {

@@ -91,14 +91,14 @@ func (o *own) weigh(weight, with, without float64) {
 		answers[i] = weight * math.Log(max(p, minProb))
 	}
 	copy(o.fast.pend[:], answers[:])
-	o.fast.learn(1, latest)
-	weigh(o.steady[:], answers[:], 1, stackMemory)
+	o.fast.learn(Together(1), latest)
+	weigh(o.steady[:], answers[:], 1, 1, stackMemory)
 }
 
-// learn takes the steps of a minibatch of n samples.
-func (o *own) learn(n int) {
+// learn takes the steps of a minibatch.
+func (o *own) learn(b Batch) {
 	if o.Mixture != nil {
-		o.learnAnswer(n)
+		o.learnAnswer(b)
 	}
 }
 

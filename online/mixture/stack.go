@@ -205,21 +205,22 @@ func (b *blend) observe(out model.BlendOutput, k int, weight float64) {
 	}
 }
 
-// learn takes the step of a minibatch of n samples.
-func (b *blend) learn(v *model.Blend, n int) {
+// learn takes the step of a minibatch. The weights remember so long that the labels of a
+// delay may count as those of one minibatch.
+func (b *blend) learn(v *model.Blend, batch Batch) {
 	all, used := b.learners()
 	var evidence [len(all)]float64
 	for i, x := range all[:used] {
 		evidence[i] = x.pendLL
 	}
-	weigh(b.lead[:used], evidence[:used], n, stackMemory)
-	weigh(b.logw, b.pendLL, n, stackMemory)
+	weigh(b.lead[:used], evidence[:used], batch.N, batch.once(), stackMemory)
+	weigh(b.logw, b.pendLL, batch.N, batch.once(), stackMemory)
 	if b.joint.on {
-		weigh(b.joint.logw[:], b.pendLL, n, stackMemory)
+		weigh(b.joint.logw[:], b.pendLL, batch.N, batch.once(), stackMemory)
 	}
 	clear(b.pendLL)
 	for _, x := range all[:used] {
-		x.learn(n)
+		x.learn(batch)
 	}
 	b.publish(v)
 }

@@ -60,7 +60,7 @@ func TestBlendStep(t *testing.T) {
 		x.before = slices.Clone(x.at)
 		x.f, x.g = randomExponents(x.exponents, rng)
 	}
-	m.Learn(samples)
+	m.Learn(Together(samples))
 	for _, x := range all {
 		n := len(x.at)
 		x.f.ScaleSym(x.weight, x.f)
@@ -175,8 +175,8 @@ func TestLargeMinibatch(t *testing.T) {
 	for _, pending := range [][]float64{large.pendGrad, large.pendCurve} {
 		scale(times, pending)
 	}
-	small.learn(mostApart)
-	large.learn(times * mostApart)
+	small.learn(Together(mostApart))
+	large.learn(Together(times * mostApart))
 	closeTo(t, "exponent", large.at, small.at, 1e-15)
 	if large.at[0] <= 0 {
 		t.Errorf("the exponents are %v", large.at)
