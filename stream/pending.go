@@ -182,26 +182,28 @@ func (w *pendingStore) oldest(bytes int, may func(*pendingSample) bool) (all []*
 func (w *pendingStore) drop(gone []*pendingSample) {
 	n := len(w.changes)
 	for _, p := range gone {
-		if w.removeKey(p.sample.Key); p.sample.Label != "" {
-			w.noteDropped(p.sample.Key)
-		}
-		w.noteGone(p)
+		w.discard(w.byKey[p.sample.Key])
 	}
 	w.changes = w.changes[:n]
+}
+
+// discard removes a sample that is not kept any more, and notes that it was there.
+func (w *pendingStore) discard(e *list.Element) *pendingSample {
+	p := w.remove(e)
+	w.noteGone(p)
+	if p.sample.Label != "" {
+		w.noteDropped(p.sample.Key)
+	}
+	return p
 }
 
 // shrink removes the oldest samples above the limits, labelled ones first.
 func (w *pendingStore) shrink() (dropped []*pendingSample) {
 	for w.labelled.Len() > w.limits.Corrections || w.labelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
-		p := w.remove(w.labelled.Front())
-		w.noteDropped(p.sample.Key)
-		w.noteGone(p)
-		dropped = append(dropped, p)
+		dropped = append(dropped, w.discard(w.labelled.Front()))
 	}
 	for w.unlabelled.Len() > w.limits.Max || w.unlabelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
-		p := w.remove(w.unlabelled.Front())
-		w.noteGone(p)
-		dropped = append(dropped, p)
+		dropped = append(dropped, w.discard(w.unlabelled.Front()))
 	}
 	return dropped
 }
@@ -219,11 +221,7 @@ func (w *pendingStore) forgetLearnt() []*pendingSample {
 func (w *pendingStore) expire(now time.Time) (dropped []*pendingSample) {
 	for _, l := range []*list.List{&w.unlabelled, &w.labelled} {
 		for e := l.Front(); e != nil && w.clock(now)-e.Value.(*pendingSample).sample.Clock > w.limits.TTL; e = l.Front() {
-			p := w.remove(e)
-			if w.noteGone(p); p.sample.Label != "" {
-				w.noteDropped(p.sample.Key)
-			}
-			dropped = append(dropped, p)
+			dropped = append(dropped, w.discard(e))
 		}
 	}
 	return dropped
@@ -291,17 +289,8 @@ func (w *pendingStore) remove(e *list.Element) *pendingSample {
 	w.changes = append(w.changes, change{p, true})
 	w.bytes -= p.size()
 	id := idPart(p.sample.Key)
-	keys := w.byID[id]
-	for i, k := range keys {
-		if k == p.sample.Key {
-			keys = append(keys[:i], keys[i+1:]...)
-			break
-		}
-	}
-	if len(keys) == 0 {
+	if w.byID[id] = slices.DeleteFunc(w.byID[id], func(key uint64) bool { return key == p.sample.Key }); len(w.byID[id]) == 0 {
 		delete(w.byID, id)
-	} else {
-		w.byID[id] = keys
 	}
 	return p
 }
