@@ -155,18 +155,17 @@ func (n *Node) rollback(r *request) backgroundCommand {
 // scores continue. Any goroutine may call it; it does not wait. An event reports the
 // result.
 func (n *Node) RollBack(model string) {
-	for _, m := range n.models {
-		if m.Name != model {
-			continue
+	m := n.model(model)
+	if m == nil {
+		return
+	}
+	r := &request{target: "rollback/" + model, models: []*modelState{m}, data: gjson.Parse(`{"to":"older"}`), replace: online.OnlyModel}
+	r.reply = newReply(nil, func(answer ResponsePayload) {
+		if answer.Status == "error" {
+			n.report.event(model, "rollback_failed", answer.Error)
 		}
-		r := &request{target: "rollback/" + model, models: []*modelState{m}, data: gjson.Parse(`{"to":"older"}`), replace: online.OnlyModel}
-		r.reply = newReply(nil, func(answer ResponsePayload) {
-			if answer.Status == "error" {
-				n.report.event(model, "rollback_failed", answer.Error)
-			}
-		})
-		if !n.background.push(r.reply, n.rollback(r)) {
-			r.reply.fail(fmt.Errorf("busy with requests: %w", ErrBusy))
-		}
+	})
+	if !n.background.push(r.reply, n.rollback(r)) {
+		r.reply.fail(fmt.Errorf("busy with requests: %w", ErrBusy))
 	}
 }

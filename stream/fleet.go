@@ -391,15 +391,10 @@ func (f *fleets) merged(m *fleetMember, sum *core.Merge) {
 
 // again lets a model merge at once: its state is another one.
 func (f *fleets) again(of *modelState) {
-	if f == nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, m := range f.members {
-		if m.of == of {
-			m.Again()
-		}
+	if m := f.member(of.Name); m != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		m.Again()
 	}
 }
 
@@ -463,23 +458,18 @@ func (f *fleets) inherit(old *fleets) {
 	if f == nil {
 		return
 	}
-	if old == nil {
-		old = new(fleets)
-	}
 	for _, m := range f.members {
 		m.EpochDurable(m.of.Mark >> markEpoch)
-		for _, o := range old.members {
-			if o.of.Name == m.of.Name && o.Topics() != m.Topics() {
-				m.Moved()
-			}
-			same := o.of.Name == m.of.Name && o.Topics() == m.Topics() && o.Config().Role == m.Config().Role && o.Name() == m.Name()
-			if same {
-				m.Member = o.Member
-				m.Member.Continue(m.of.Fleet, f.node.fleetEvent(m.of))
-				m.waiting = o.waiting
-				if now, ok := m.of.Model.(*follower); ok {
-					now.answer.Store(o.of.Model.(*follower).answer.Load())
-				}
+		switch o := old.member(m.of.Name); {
+		case o == nil:
+		case o.Topics() != m.Topics():
+			m.Moved()
+		case o.Config().Role == m.Config().Role && o.Name() == m.Name():
+			m.Member = o.Member
+			m.Member.Continue(m.of.Fleet, f.node.fleetEvent(m.of))
+			m.waiting = o.waiting
+			if now, ok := m.of.Model.(*follower); ok {
+				now.answer.Store(o.of.Model.(*follower).answer.Load())
 			}
 		}
 	}

@@ -15,17 +15,26 @@ import (
 // Fleet describes a model's part in a fleet; false for a model without one. Any goroutine
 // may call it.
 func (n *Node) Fleet(model string) (v fleet.View, ok bool) {
-	if n.fleets == nil {
+	m := n.fleets.member(model)
+	if m == nil {
 		return v, false
 	}
-	for _, m := range n.fleets.members {
+	n.fleets.mu.Lock()
+	defer n.fleets.mu.Unlock()
+	return m.View(time.Now(), describeFleet(m.of.Model)), true
+}
+
+// member returns the part of a model, nil without one, and for nil fleets.
+func (f *fleets) member(model string) *fleetMember {
+	if f == nil {
+		return nil
+	}
+	for _, m := range f.members {
 		if m.of.Name == model {
-			n.fleets.mu.Lock()
-			defer n.fleets.mu.Unlock()
-			return m.View(time.Now(), describeFleet(m.of.Model)), true
+			return m
 		}
 	}
-	return v, false
+	return nil
 }
 
 // describeFleet returns the figures of a model for a View.
@@ -45,43 +54,33 @@ func errNoFleet(model string) error {
 
 // ForgetMember removes a member of a fleet, and its retained messages from the broker.
 func (n *Node) ForgetMember(model, member string) error {
-	if n.fleets == nil {
+	m := n.fleets.member(model)
+	switch {
+	case m == nil:
 		return errNoFleet(model)
-	}
-	if !topic.IsName(member) || member == n.cfg.Node || member == fleet.BasisName {
+	case !topic.IsName(member) || member == n.cfg.Node || member == fleet.BasisName:
 		return fmt.Errorf("%.40q: want the name of another node", member)
 	}
-	for _, m := range n.fleets.members {
-		if m.of.Name != model {
-			continue
-		}
-		n.fleets.mu.Lock()
-		defer n.fleets.mu.Unlock()
-		for _, p := range m.Forget(time.Now(), member) {
-			n.fleets.push(p)
-		}
-		return nil
+	n.fleets.mu.Lock()
+	defer n.fleets.mu.Unlock()
+	for _, p := range m.Forget(time.Now(), member) {
+		n.fleets.push(p)
 	}
-	return errNoFleet(model)
+	return nil
 }
 
 // Rebase asks for a new common basis of a fleet.
 func (n *Node) Rebase(model string, how core.Rebase) error {
-	if n.fleets == nil {
+	m := n.fleets.member(model)
+	switch {
+	case m == nil:
 		return errNoFleet(model)
+	case !m.of.Model.Status().WarmedUp:
+		return fmt.Errorf("the warm-up of model %s is not over: it has no basis to propose yet", model)
 	}
-	for _, m := range n.fleets.members {
-		if m.of.Name != model {
-			continue
-		}
-		if !m.of.Model.Status().WarmedUp {
-			return fmt.Errorf("the warm-up of model %s is not over: it has no basis to propose yet", model)
-		}
-		n.fleets.mu.Lock()
-		defer n.fleets.mu.Unlock()
-		return m.Rebase(how)
-	}
-	return errNoFleet(model)
+	n.fleets.mu.Lock()
+	defer n.fleets.mu.Unlock()
+	return m.Rebase(how)
 }
 
 // fleetRebase is the command that asks for a new common basis.

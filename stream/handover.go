@@ -69,20 +69,6 @@ func (n *Node) identities() map[string]string {
 	return of
 }
 
-// model returns the state of a model, nil without a model of that name, and for a nil
-// node.
-func (n *Node) model(name string) *modelState {
-	if n == nil {
-		return nil
-	}
-	for _, m := range n.models {
-		if m.Name == name {
-			return m
-		}
-	}
-	return nil
-}
-
 // Inherit continues the state of Deps.After, which must have returned from Run: the
 // numbers of its predictions, its pending samples, its unpublished messages. It is
 // called before Run, and before another goroutine uses the node.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"edge/stream/codec"
@@ -35,7 +34,7 @@ func (n *Node) Label(ctx context.Context, l LateLabel) error {
 	if l.Device != "" {
 		to += "/" + l.Device
 	}
-	if !slices.ContainsFunc(n.models, func(m *modelState) bool { return m.Name == l.Model }) || topic.Check(to) != nil {
+	if n.model(l.Model) == nil || topic.Check(to) != nil {
 		return fmt.Errorf("stream: label for model %.80q, device %.80q: there is no such model or device", l.Model, l.Device)
 	}
 	payload, err := json.Marshal(l)

@@ -198,6 +198,20 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	return n
 }
 
+// model returns the state of a model, nil without a model of that name, and for a nil
+// node.
+func (n *Node) model(name string) *modelState {
+	if n == nil {
+		return nil
+	}
+	for _, m := range n.models {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
 // Run connects and works until ctx ends. Then it receives no more messages, answers and
 // commits the received ones, publishes the final metrics and that the node is offline,
 // and disconnects, within five seconds. ErrUnfinished reports that a received message
@@ -259,34 +273,35 @@ func (n *Node) Run(ctx context.Context) error {
 
 // Notify publishes a notice of a learner as an event. It never waits.
 func (n *Node) Notify(notice online.Notice) {
-	for _, m := range n.models {
-		if m.Name != notice.Model {
-			continue
-		}
-		switch notice.Kind {
-		case online.NoticeClassAdded, online.NoticeClassRemoved, online.NoticeClassRenamed, online.NoticeCorrected, online.NoticeEventRefused:
-			m.classes.catchUp()
-		case online.NoticeRolledBack:
-			m.classes.catchUp()
-			n.fleets.again(m)
-			n.leaveFleet(m)
-		case online.NoticeReset:
-			m.classes.catchUp()
-			n.fleets.again(m)
-		case online.NoticeMerged, online.NoticeRecovered: // a merge before the configuration changed
-			m.classes.catchUp()
-			n.leaveFleet(m)
-		}
+	m := n.model(notice.Model)
+	if m != nil {
+		n.follow(m, notice.Kind)
 	}
 	switch notice.Kind {
 	case online.NoticeReset, online.NoticeRolledBack, online.NoticeClassRemoved, online.NoticeClassRenamed:
 		n.log.Info("the learnt model has changed", "model", notice.Model, "event", notice.Kind, "detail", notice.Detail)
 	}
 	n.report.event(notice.Model, notice.Kind, notice.Detail)
-	for _, m := range n.models {
-		if m.Name == notice.Model && notice.Kind == online.NoticeClassAdded {
-			n.compare(m, notice.Detail)
-		}
+	if m != nil && notice.Kind == online.NoticeClassAdded {
+		n.compare(m, notice.Detail)
+	}
+}
+
+// follow adapts what the node knows of a model to a change of it.
+func (n *Node) follow(m *modelState, kind string) {
+	switch kind {
+	case online.NoticeClassAdded, online.NoticeClassRemoved, online.NoticeClassRenamed, online.NoticeCorrected, online.NoticeEventRefused:
+		m.classes.catchUp()
+	case online.NoticeRolledBack:
+		m.classes.catchUp()
+		n.fleets.again(m)
+		n.leaveFleet(m)
+	case online.NoticeReset:
+		m.classes.catchUp()
+		n.fleets.again(m)
+	case online.NoticeMerged, online.NoticeRecovered: // a merge before the configuration changed
+		m.classes.catchUp()
+		n.leaveFleet(m)
 	}
 }
 

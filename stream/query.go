@@ -138,10 +138,8 @@ func (r *reporter) query(m *modelState, q *Query) {
 // Queries returns the open queries of a model, oldest first. Any goroutine may call it.
 // A restart drops them; the labels of their samples are still learnt.
 func (n *Node) Queries(model string) []*Query {
-	for _, m := range n.models {
-		if m.Name == model {
-			return m.queries.list()
-		}
+	if m := n.model(model); m != nil {
+		return m.queries.list()
 	}
 	return nil
 }
