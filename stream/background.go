@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tidwall/gjson"
 
 	"edge/online"
-	"edge/stream/mqtt"
 )
 
 const maxBackground = 8 // requests that may wait for earlier ones
@@ -143,8 +141,7 @@ func (n *Node) rollback(r *request) backgroundCommand {
 		}
 		order := r.eventMutation(online.Event{Kind: online.Replace, State: earlier.State, Name: r.replace}, earlier.About, earlier.Classes)
 		order.reply = r.reply
-		msg := &mqtt.Message{Topic: "request/" + r.target, QoS: 1, Arrived: time.Now(), Attached: order, Ack: func() {}}
-		if taken, _ := n.ring.Push(msg, nil); !taken || n.client.Stopping() {
+		if !n.enqueue(r.target, order) || n.client.Stopping() {
 			return nil, fmt.Errorf("rollback: %w", ErrBusy)
 		}
 		return nil, nil

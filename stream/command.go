@@ -112,7 +112,12 @@ func (n *Node) commit(m *modelState, what string, change func(*committer), done 
 			return nil
 		}, nil
 	}
-	msg := &mqtt.Message{Topic: "request/" + what + "/" + m.Name, QoS: 1, Arrived: time.Now(), Attached: order, Ack: func() {}}
+	return n.enqueue(what+"/"+m.Name, order)
+}
+
+// enqueue queues a mutation among the messages. It reports false if there is no room for it.
+func (n *Node) enqueue(what string, order *mutation) bool {
+	msg := &mqtt.Message{Topic: "request/" + what, QoS: 1, Arrived: time.Now(), Attached: order, Ack: func() {}}
 	taken, _ := n.ring.Push(msg, nil)
 	return taken
 }
@@ -146,20 +151,17 @@ func (r *reply) fail(err error) {
 
 // request handles a message below <base>/<node>/request/. A command that changes a
 // state is answered with ok once the change is durable. The worker's goroutine calls it.
-func (n *Node) request(it *item, prefix string) error {
-	msg := it.msg
+func (n *Node) request(it *item) error {
+	msg, prefix := it.msg, n.report.prefix
 	if msg.Retained {
 		return codec.Refuse(codec.Retained, "the broker kept this request, which would be carried out at each connect")
 	}
 	what := strings.TrimPrefix(msg.Topic, prefix+"request/")
-	to := prefix + "response/" + what
-	if err := topic.Check(to); err != nil { // one byte longer
+	if err := topic.Check(prefix + "response/" + what); err != nil { // one byte longer
 		return codec.Refuse(codec.BadTopic, "the topic of the response %w", err)
 	}
 	r, transaction, refusal := n.parseRequest(what, msg.Payload)
-	answer := newReply(transaction, func(v ResponsePayload) {
-		n.outbox.Push(&mqtt.Publication{Topic: to, Payload: n.report.encode(v), QoS: n.report.qos})
-	})
+	answer := newReply(transaction, func(v ResponsePayload) { n.report.respond(what, v) })
 	if refusal != nil {
 		answer.fail(refusal.Err)
 		return refusal

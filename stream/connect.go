@@ -84,7 +84,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 	if err := n.addLabelSources(errors.Join(errs...) == nil); err != nil {
 		errs = append(errs, err)
 	}
-	n.addOwnSources(n.cfg.prefix())
+	n.addOwnSources()
 	return errors.Join(errs...)
 }
 
@@ -220,7 +220,7 @@ func (n *Node) addLabelSources(allModels bool) error {
 }
 
 // addOwnSources adds the sources of requests and of Home Assistant.
-func (n *Node) addOwnSources(prefix string) {
+func (n *Node) addOwnSources() {
 	own := func(name, filter string, handle func(*item, *source) error) {
 		n.sources = append(n.sources, n.withCounts(&source{
 			name: name, filters: []string{filter}, decoder: codec.NewLabelDecoder(codec.DefaultLabels()), template: &topic.Template{},
@@ -228,7 +228,7 @@ func (n *Node) addOwnSources(prefix string) {
 		}))
 	}
 	if n.cfg.Control.Enabled {
-		own(requestsName, prefix+"request/#", func(it *item, _ *source) error { return n.request(it, prefix) })
+		own(requestsName, n.cfg.prefix()+"request/#", func(it *item, _ *source) error { return n.request(it) })
 	}
 	if h := n.cfg.HomeAssistant; h.Enabled {
 		own(homeAssistantName, h.StatusTopic, func(it *item, _ *source) error { return n.report.home.status(it.msg) })

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"edge/stream/fleet"
-	"edge/stream/mqtt"
 )
 
 // formerParts bounds the parts of a contribution that are removed without knowing how many
@@ -53,16 +52,11 @@ func (n *Node) leaveFormerFleets(known []string) {
 // leaveFormerFleet removes the own contribution of a fleet from the broker.
 func (n *Node) leaveFormerFleet(topics fleet.Topics, known []string) {
 	n.log.Info("fleet: no model is in it any more, the own contribution is removed", "topic", topics.Contribution(n.cfg.Node))
-	n.clear(topics.Contribution(n.cfg.Node))
+	n.report.retain(topics.Contribution(n.cfg.Node), nil)
 	if !slices.Contains(known, topics.Parts()) {
 		return
 	}
 	for i := range formerParts {
-		n.clear(topics.Part(n.cfg.Node, i))
+		n.report.retain(topics.Part(n.cfg.Node, i), nil)
 	}
-}
-
-// clear removes a retained message from the broker.
-func (n *Node) clear(topic string) {
-	n.outbox.Push(&mqtt.Publication{Topic: topic, QoS: n.report.qos, Retained: true})
 }

@@ -114,7 +114,7 @@ func (n *Node) Inherit() {
 	stays := n.retained()
 	for topic := range old.retained() {
 		if !stays[topic] { // no other client would remove it
-			n.clear(topic)
+			n.report.retain(topic, nil)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func (r *reporter) announce() {
 		case m.Mark&markAnnounced == 0:
 			continue
 		}
-		r.outbox.Push(&mqtt.Publication{Topic: r.home.topic(m.Name), Payload: payload, QoS: r.qos, Retained: true})
+		r.retain(r.home.topic(m.Name), payload)
 	}
 }
 

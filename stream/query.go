@@ -10,7 +10,6 @@ import (
 
 	"edge/model"
 	"edge/online/active"
-	"edge/stream/mqtt"
 )
 
 // maxOpen bounds the open queries of a model: without answers to that many, no label is
@@ -132,7 +131,7 @@ func (r *reporter) query(m *modelState, q *Query) {
 		confidence := rounded(p.Probs[p.Class])
 		v.Class, v.Confidence = &p.Classes[p.Class], &confidence
 	}
-	r.outbox.Push(&mqtt.Publication{Topic: m.queryTopic, Payload: r.encode(v), QoS: r.qos})
+	r.publish(m.queryTopic, v)
 }
 
 // Queries returns the open queries of a model, oldest first. Any goroutine may call it.

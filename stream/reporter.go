@@ -207,7 +207,7 @@ func (r *reporter) event(model, kind, detail string) {
 		r.onEvent(Event{now, model, kind, detail})
 	}
 	e := EventPayload{V: 1, Time: Timestamp{now}, Node: r.node, Event: kind, Model: model, Detail: detail}
-	r.outbox.Push(&mqtt.Publication{Topic: r.prefix + "event", Payload: r.encode(e), QoS: r.qos})
+	r.publish(r.prefix+"event", e)
 }
 
 // refused reports a publication that was discarded because the broker ended one connection
@@ -226,7 +226,7 @@ func (r *reporter) refused(topic string, bytes int, limit bool) {
 // latest publishes the newest prediction; nil: it was published before.
 func (r *reporter) latest(m *modelState, payload []byte) {
 	if payload != nil {
-		r.outbox.Push(&mqtt.Publication{Topic: m.latestTopic, Payload: payload, QoS: r.qos, Retained: true})
+		r.retain(m.latestTopic, payload)
 	}
 }
 
@@ -235,10 +235,10 @@ func (r *reporter) info() {
 	for _, m := range r.models {
 		models = append(models, ModelInfo{m.Name, m.Streams, m.Features, append([]string{}, m.Model.Posterior().Classes()...)})
 	}
-	r.outbox.Push(&mqtt.Publication{Topic: r.prefix + "info", QoS: r.qos, Retained: true, Payload: r.encode(InfoPayload{
+	r.retain(r.prefix+"info", r.encode(InfoPayload{
 		V: 1, Node: r.node, Version: r.build.Version, Commit: r.build.Commit, Go: runtime.Version(), Arch: runtime.GOOS + "/" + runtime.GOARCH,
 		Started: Timestamp{r.started.Time()}, Models: models, Limits: r.limits, Control: r.home.control, Config: *r.settings.Load(),
-	})})
+	}))
 }
 
 func (r *reporter) health() {
@@ -283,7 +283,7 @@ func (r *reporter) health() {
 	if r.moreHealth != nil {
 		h.Program = r.moreHealth()
 	}
-	r.outbox.Push(&mqtt.Publication{Topic: r.prefix + "health", Payload: r.encode(h), QoS: r.qos})
+	r.publish(r.prefix+"health", h)
 }
 
 // scores publishes a model's prequential scores.
@@ -313,7 +313,22 @@ func (r *reporter) scores(m *modelState) {
 	if len(s.Classes) <= maxConfusion {
 		v.Confusion = s.Matrix
 	}
-	r.outbox.Push(&mqtt.Publication{Topic: m.metricsTopic, Payload: r.encode(v), QoS: r.qos, Retained: true})
+	r.retain(m.metricsTopic, r.encode(v))
+}
+
+// publish publishes a payload.
+func (r *reporter) publish(topic string, v any) {
+	r.outbox.Push(&mqtt.Publication{Topic: topic, Payload: r.encode(v), QoS: r.qos})
+}
+
+// retain publishes the message that the broker keeps of a topic; an empty payload removes it.
+func (r *reporter) retain(topic string, payload []byte) {
+	r.outbox.Push(&mqtt.Publication{Topic: topic, Payload: payload, QoS: r.qos, Retained: true})
+}
+
+// respond publishes the response to a request, <command>[/<model>].
+func (r *reporter) respond(what string, v ResponsePayload) {
+	r.publish(r.prefix+"response/"+what, v)
 }
 
 // encode returns a payload as JSON.

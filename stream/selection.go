@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"edge/stream/codec"
-	"edge/stream/mqtt"
 	"edge/stream/signal"
 )
 
@@ -228,7 +227,5 @@ func (c *committer) answer(m *modelState, l *example, r selectionResult, err err
 	if err != nil {
 		v.Status, v.Error = "error", fmt.Sprint(err)
 	}
-	c.group.afterCommit = append(c.group.afterCommit, func() {
-		c.report.outbox.Push(&mqtt.Publication{Topic: c.report.prefix + "response/label", Payload: c.report.encode(v), QoS: c.report.qos})
-	})
+	c.group.afterCommit = append(c.group.afterCommit, func() { c.report.respond("label", v) })
 }
