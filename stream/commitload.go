@@ -20,7 +20,7 @@ func (c Config) CommitLoad(rate float64) CommitLoad {
 	const day = 86400.0
 	wait, limit := cmp.Or(c.LossWindow, c.JournalFlush), c.MQTT.InflightWindow
 	if c.LossWindow > 0 {
-		limit = MaxGroup
+		limit = maxGroupRecords
 	}
 	group := int(min(math.Round(1+rate*wait.Seconds()), float64(limit)))
 	return CommitLoad{Group: group, PerDay: day * rate / float64(group)}

@@ -18,7 +18,7 @@ func TestCommitLoad(t *testing.T) {
 		"groups of two":        {20, 0, CommitLoad{2, 864000}},
 		"full groups":          {1000, 0, CommitLoad{16, 5400000}},
 		"relaxed":              {20, 5 * time.Second, CommitLoad{101, 86400 * 20.0 / 101}},
-		"relaxed, many labels": {1e6, time.Minute, CommitLoad{MaxGroup, 86400e6 / MaxGroup}},
+		"relaxed, many labels": {1e6, time.Minute, CommitLoad{maxGroupRecords, 86400e6 / maxGroupRecords}},
 	} {
 		cfg := DefaultConfig()
 		cfg.LossWindow, cfg.MQTT.InflightWindow = tc.lossWindow, 16

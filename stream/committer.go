@@ -143,10 +143,10 @@ func (c *committer) full(it *item) bool {
 		it.msg.Ack()
 		it.free()
 		g.items, g.unacked = g.items[:len(g.items)-1], 0
-		return len(g.records)+len(g.order) >= MaxGroup
+		return len(g.records)+len(g.order) >= maxGroupRecords
 	}
 	more := c.took > longCommit && len(c.in) > 0 // they have waited for the disk, and share its next commit
-	return c.relaxed || !c.needsCommit() || g.unacked >= c.window && !more || len(g.items) >= maxGroup || len(g.records) >= MaxGroup
+	return c.relaxed || !c.needsCommit() || g.unacked >= c.window && !more || len(g.items) >= maxGroupMessages || len(g.records) >= maxGroupRecords
 }
 
 // resume restores the pending samples, and starts the timer of a minibatch that was

@@ -155,12 +155,12 @@ func TestRelaxed(t *testing.T) {
 	})
 	in("what waits is bounded", t, func(t *testing.T) {
 		r := relaxed(t)
-		for i := range MaxGroup + 1 {
+		for i := range maxGroupRecords + 1 {
 			r.send(p7, labelled(i))
 			synctest.Wait()
 		}
-		if n, records := r.journal.committed(); n != 1 || records != MaxGroup {
-			t.Errorf("%d commits of %d records, want 1 of %d", n, records, MaxGroup)
+		if n, records := r.journal.committed(); n != 1 || records != maxGroupRecords {
+			t.Errorf("%d commits of %d records, want 1 of %d", n, records, maxGroupRecords)
 		}
 	})
 	in("a journal that fails holds the stream", t, func(t *testing.T) {

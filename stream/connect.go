@@ -42,8 +42,8 @@ func newNode(cfg Config, deps Deps) (*Node, []string, error) {
 	if err := n.connectModels(deps.Models); err != nil {
 		return nil, nil, err
 	}
-	for _, st := range n.stages() {
-		if deps.Courses {
+	if deps.Courses {
+		for _, st := range n.stages() {
 			st.opts.Courses, st.opts.Windows = true, &st.filling
 		}
 	}

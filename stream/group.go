@@ -7,9 +7,11 @@ import (
 	"edge/online"
 )
 
-const MaxGroup = 1000 // records at which a group is committed at once
-
-const maxGroup = 1024 // messages at which a group is committed at once
+// At so many records or messages a group is committed at once.
+const (
+	maxGroupRecords  = 1000
+	maxGroupMessages = 1024
+)
 
 // group is the content of the next transaction.
 type group struct {

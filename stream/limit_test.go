@@ -136,11 +136,11 @@ func TestFullOfPending(t *testing.T) {
 // A label of more samples than a commit may have is learnt in parts. If the node ends
 // between them, the label comes again and finds the rest.
 func TestLabelInParts(t *testing.T) {
-	const samples = 2*MaxGroup + 500
+	const samples = 2*maxGroupRecords + 500
 	label := fmt.Sprintf(`{"from":1000,"to":%d,"label":"worn"}`, 1000+samples)
 	begin := func(t *testing.T, room int) (*rig, *limitedJournal, Config, ModelConfig) {
 		cfg, m := signalsConfig(rowSamples)
-		r, j := limitedRig(t, cfg, m, &limitedJournal{fakeJournal: newFakeJournal(), samples: room, records: MaxGroup})
+		r, j := limitedRig(t, cfg, m, &limitedJournal{fakeJournal: newFakeJournal(), samples: room, records: maxGroupRecords})
 		for i := range samples {
 			r.send(accP7, rowAt(i, i, ""))
 			if i%10 == 9 { // one commit for ten rows
@@ -189,7 +189,7 @@ func TestLabelInParts(t *testing.T) {
 		close(block)
 		time.Sleep(time.Minute)
 		r.stop()
-		if _, records := j.committed(); records != MaxGroup || len(r.acks()) != acks {
+		if _, records := j.committed(); records != maxGroupRecords || len(r.acks()) != acks {
 			t.Fatalf("%d records, %d messages acknowledged", records, len(r.acks())-acks)
 		}
 		j.set(nil, nil)

@@ -147,6 +147,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	prefix := cfg.prefix()
 	qos := byte(cfg.MQTT.QoS)
 	n.ring = mqtt.NewQueue(cfg.MQTT.Ring.MaxMessages, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
+	n.deferred = mqtt.NewQueue(deferredQueue, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
 	n.queue = make(chan *item, commitQueue)
 	n.outbox = mqtt.NewOutbox(cfg.Outbox, &n.counts.network)
 	n.report = &reporter{
@@ -158,7 +159,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	n.report.settings.Store(&deps.Settings)
 	n.report.home.changed = n.report.changed
 	n.worker = &worker{
-		node: cfg.Node, ring: n.ring, router: n.router(), unrouted: n.unrouted, out: n.queue, report: n.report,
+		node: cfg.Node, ring: n.ring, deferred: n.deferred, router: n.router(), unrouted: n.unrouted, out: n.queue, report: n.report,
 		outbox: n.outbox, qos: qos, onPrediction: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
 		items: make(itemPool, keptItems), batch: batch{ws: model.NewWorkspace(), readers: deps.Readers}, stageClock: stageClock{stages: n.stages(), seen: time.Now()},
 	}
@@ -174,7 +175,6 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	if id == "" {
 		id = mqtt.DefaultClientID(cfg.Node)
 	}
-	n.deferred = mqtt.NewQueue(deferredQueue, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
 	n.client = mqtt.NewClient(mqtt.Options{
 		Config: cfg.MQTT, ID: id, StateTopic: prefix + "state", CursorTopic: prefix + mqtt.CursorLevel, Filters: filters, QoS: n.qualities(), Aside: n.fleets.aside(), Memory: deps.Subscriptions, MaxPayload: n.maxPayload(),
 		Queue: n.ring, Deferred: n.deferred, Dial: deps.Dial, Counters: &n.counts.network, Dropped: &n.counts.ringDropped, Sequence: &n.counts.sequence, Log: n.log,
@@ -191,7 +191,6 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 		}
 	}
 	n.fallback = n.newFallback(turned)
-	n.worker.deferred = n.deferred
 	if cfg.LossWindow > 0 {
 		n.log.Warn("durability is relaxed: messages are acknowledged before they are on the disk; a crash or a power cut loses the labels and samples of the last", "window", cfg.LossWindow.String())
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/fxamacker/cbor/v2"
+
 	"edge/online/active"
 	"edge/online/score"
 	"edge/stream/codec"
@@ -357,7 +359,7 @@ func ReadPrediction(payload []byte) (p *PredictionPayload, err error) {
 		d.UseNumber() // keeps a number as received
 		err = d.Decode(p)
 	} else {
-		err = unmarshalCBOR(payload, p)
+		err = cbor.Unmarshal(payload, p)
 	}
 	return p, err
 }

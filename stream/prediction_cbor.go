@@ -69,6 +69,4 @@ func scalarOf(raw string) any {
 	return nil
 }
 
-func unmarshalCBOR(payload []byte, into any) error { return cbor.Unmarshal(payload, into) }
-
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

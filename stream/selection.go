@@ -2,7 +2,6 @@ package stream
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,8 +9,8 @@ import (
 	"edge/stream/signal"
 )
 
-// maxSelected bounds the samples that one label names. Each MaxGroup of them, or maxPart bytes,
-// are a commit.
+// maxSelected bounds the samples that one label names. Each maxGroupRecords of them, or maxPart
+// bytes, are a commit.
 const maxSelected = 10_000
 
 // maxPart is the size in bytes of records at which a part of a label is committed: with the
@@ -100,7 +99,7 @@ func (c *committer) selected(it *item, l *example, now time.Time) (more bool) {
 			t.found, t.result = m.choose(l.by, t)
 			t.chosen = true
 			if err := c.refuseSelection(it, l, t); err != nil {
-				c.answer(m, l, t.result, err)
+				c.answer(m, t.result, err)
 				continue
 			}
 		}
@@ -112,14 +111,14 @@ func (c *committer) selected(it *item, l *example, now time.Time) (more bool) {
 			case m.learningOff():
 				t.result.ignored++
 				c.ignoreLabel(m)
-			case len(c.group.records) >= MaxGroup || c.group.size >= maxPart:
+			case len(c.group.records) >= maxGroupRecords || c.group.size >= maxPart:
 				return true
 			default:
 				t.result.labelled++
 				c.learnLate(p, l, m, now)
 			}
 		}
-		c.answer(m, l, t.result, nil)
+		c.answer(m, t.result, nil)
 	}
 	return false
 }
@@ -216,7 +215,7 @@ func (m *modelState) byIDs(ids []string, t *labelTarget) (found []*pendingSample
 }
 
 // answer publishes the result of a label of several samples, once it is durable.
-func (c *committer) answer(m *modelState, l *example, r selectionResult, err error) {
+func (c *committer) answer(m *modelState, r selectionResult, err error) {
 	v := ResponsePayload{Status: "ok", Data: map[string]any{"model": m.Name, "labelled": r.labelled, "already": r.already, "expired": r.expired}}
 	if r.ignored > 0 {
 		v.Data["ignored"] = r.ignored
@@ -225,7 +224,7 @@ func (c *committer) answer(m *modelState, l *example, r selectionResult, err err
 		v.Data["ambiguous"] = len(r.shared)
 	}
 	if err != nil {
-		v.Status, v.Error = "error", fmt.Sprint(err)
+		v.Status, v.Error = "error", err.Error()
 	}
 	c.group.afterCommit = append(c.group.afterCommit, func() { c.report.respond("label", v) })
 }
