@@ -105,22 +105,3 @@ func (c *Client) forget(ctx context.Context, conn *Conn, ended []paho.Token) {
 	}
 	c.rememberFilters(nil, c.wanted())
 }
-
-// Remove drops the waiting publications of topics.
-func (o *Outbox) Remove(topics []string) {
-	o.queue.remove(func(m *Publication) bool { return slices.Contains(topics, m.Topic) })
-}
-
-// remove drops the items for which gone is true.
-func (q *Queue[T]) remove(gone func(T) bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	kept := slices.DeleteFunc(slices.Clone(q.items[q.head:]), func(v T) bool {
-		if gone(v) {
-			q.bytes -= q.Size(v)
-			return true
-		}
-		return false
-	})
-	q.items, q.head = kept, 0
-}

@@ -19,7 +19,7 @@ type Conn struct {
 	net       *frameConn
 	receipts  receipts // receipts of publications
 	cursor    *cursorState
-	cursors   []delivery // unacknowledged cursors; owned by the caller of PublishCursor
+	cursors   []*receipt // unacknowledged cursors; owned by the caller of PublishCursor
 	since     time.Time
 	sinceWall time.Time    // since, without its monotonic clock
 	server    string       // of Config.Servers
@@ -114,16 +114,13 @@ func (conn *Conn) acknowledge(ack func()) {
 // skipped message are done, the broker may send the rest again.
 func (conn *Conn) acknowledged() {
 	if conn.unacked.Add(-1) == 0 && conn.skipping.Load() {
-		select {
-		case conn.redeliver <- struct{}{}:
-		default:
-		}
+		wake(conn.redeliver)
 	}
 }
 
 // publish hands a publication to the network. It waits no longer than publishWait. One of QoS
 // 0 has no acknowledgement but, if it is to be proven, the answer to a ping after it.
-func (conn *Conn) publish(m *Publication, proven bool) delivery {
+func (conn *Conn) publish(m *Publication, proven bool) *receipt {
 	r := conn.receipts.next()
 	err := conn.net.publish(m, r.id)
 	switch {

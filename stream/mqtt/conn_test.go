@@ -327,8 +327,8 @@ func TestMessagesWithoutAllocations(t *testing.T) {
 		answer, _ = out.Pop()
 		sent := conn.publish(answer, false)
 		conn.receipts.pubackRead(firstReceipt)
-		<-sent.Done()
-		sent.Free()
+		<-sent.done
+		sent.free()
 		answer.Free()
 	}
 	carry()

@@ -15,8 +15,8 @@ type limitedLink struct {
 	of *limitedBroker
 }
 
-func (l limitedLink) publish(m *Publication, proven bool) delivery {
-	d := l.fakeLink.publish(m, proven).(*fakeDelivery)
+func (l limitedLink) publish(m *Publication, proven bool) *receipt {
+	d := l.fakeLink.publish(m, proven)
 	done := m.QoS == 0 && !proven
 	switch {
 	case l.broken():

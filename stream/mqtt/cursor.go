@@ -158,8 +158,8 @@ func (conn *Conn) PublishCursor(sequence uint64) {
 	}
 	for len(conn.cursors) > 0 {
 		select {
-		case <-conn.cursors[0].Done():
-			conn.cursors[0].Free()
+		case <-conn.cursors[0].done:
+			conn.cursors[0].free()
 			conn.cursors = conn.cursors[1:]
 			continue
 		default:
@@ -172,6 +172,6 @@ func (conn *Conn) PublishCursor(sequence uint64) {
 	conn.cursors = append(conn.cursors, conn.sendCursor(sequence))
 }
 
-func (conn *Conn) sendCursor(sequence uint64) delivery {
+func (conn *Conn) sendCursor(sequence uint64) *receipt {
 	return conn.publish(&Publication{Topic: conn.client.CursorTopic, Payload: strconv.AppendUint(nil, sequence, 10), QoS: byte(conn.client.Config.QoS), Retained: true}, false)
 }

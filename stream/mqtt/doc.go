@@ -20,7 +20,7 @@
 //	PUBACK, PUBREC, PUBCOMP     frameConn, as acknowledgements of received messages (Message.Ack)
 //	PUBREL                      frameConn answers it with PUBCOMP
 //	PUBLISH to the broker       frameConn, from the Outbox, with identifiers from 32768 on
-//	PUBACK of those             frameConn: the delivery in receipts is done
+//	PUBACK of those             frameConn: the receipt of the publication is done
 //
 // A protocol checks every packet of the broker before paho or the node uses it
 // (packet.go); a violation ends the connection with a ProtocolError.

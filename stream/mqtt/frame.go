@@ -176,10 +176,7 @@ func (f *frameConn) next() error {
 	}
 	if f.pinged.Load() {
 		f.pinged.Store(false)
-		select {
-		case f.alive <- struct{}{}:
-		default:
-		}
+		wake(f.alive)
 	}
 	f.pass = length
 	if kind>>4 == packetPublish && length > f.limit {

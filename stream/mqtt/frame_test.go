@@ -214,17 +214,17 @@ func TestReceipts(t *testing.T) {
 	if rs.pubackRead(7) || !rs.pubackRead(b.id) || !rs.pubackRead(b.id) || !rs.pubackRead(b.id+9) {
 		t.Error("acknowledgements from the range of publications are theirs, and no other")
 	}
-	<-b.Done()
-	if c := rs.next(); c.id != firstReceipt+2 || b.Error() != nil {
-		t.Errorf("identifier %d is used again too soon; %v", c.id, b.Error())
+	<-b.done
+	if c := rs.next(); c.id != firstReceipt+2 || b.err != nil {
+		t.Errorf("identifier %d is used again too soon; %v", c.id, b.err)
 	}
-	b.Free()
+	b.free()
 	if c := rs.next(); c != b {
 		t.Errorf("identifier %d, want %d again", c.id, b.id)
 	}
 	rs.finish(a.id, errBusy)
-	if <-a.Done(); a.Error() != errBusy {
-		t.Errorf("%v, want %v", a.Error(), errBusy)
+	if <-a.done; a.err != errBusy {
+		t.Errorf("%v, want %v", a.err, errBusy)
 	}
 }
 

@@ -201,10 +201,7 @@ func (f *frameConn) write() {
 			f.spare = batch
 		}
 		f.written.Broadcast()
-		select {
-		case f.room <- struct{}{}:
-		default:
-		}
+		wake(f.room)
 	}
 	_ = f.Conn.SetWriteDeadline(time.Time{}) // its timer would wake an idle program
 	f.writing = false

@@ -82,6 +82,11 @@ func (o *Outbox) Len() int { return o.queue.Len() }
 // Pop removes and returns the oldest waiting publication.
 func (o *Outbox) Pop() (m *Publication, ok bool) { return o.queue.Pop() }
 
+// Remove drops the waiting publications of topics.
+func (o *Outbox) Remove(topics []string) {
+	o.queue.remove(func(m *Publication) bool { return slices.Contains(topics, m.Topic) })
+}
+
 // Push queues a publication and never waits. A retained publication replaces a
 // waiting one of the same topic. If the queue is full, the oldest publication that
 // is not retained is discarded; so is a publication whose topic is too long for a packet.
@@ -102,7 +107,7 @@ func (o *Outbox) Push(m *Publication) {
 
 // link is a connection as the outbox uses it.
 type link interface {
-	publish(m *Publication, proven bool) delivery // proven: also of QoS 0
+	publish(m *Publication, proven bool) *receipt // proven: also of QoS 0
 	fail(error)
 	broken() bool          // the broker or the network has ended it
 	explained(mended bool) // notes that a publication was the cause; mended: none as large follows
@@ -111,18 +116,18 @@ type link interface {
 
 // flight is a publication that was handed to the network.
 type flight struct {
-	m      *Publication
-	d      delivery
-	sent   time.Time
-	proven bool // the element of d, unless it is an error, proves that the broker took m
-	done   bool // the element of d was received
+	m       *Publication
+	receipt *receipt
+	sent    time.Time
+	proven  bool // the element of receipt.done, unless it is an error, proves that the broker took m
+	done    bool // the element of receipt.done was received
 }
 
 // ended reports whether the publication is acknowledged, or sending it has failed.
 func (f *flight) ended() bool {
 	if !f.done {
 		select {
-		case <-f.d.Done():
+		case <-f.receipt.done:
 			f.done = true
 		default:
 		}
@@ -135,7 +140,7 @@ func (f *flight) ended() bool {
 func (o *Outbox) acknowledged() (n int) {
 	for i := range o.flying {
 		f := &o.flying[i]
-		if f.done && f.d.Error() == nil || !f.done && len(f.d.Done()) > 0 {
+		if f.done && f.receipt.err == nil || !f.done && len(f.receipt.done) > 0 {
 			n++
 		}
 	}
@@ -157,11 +162,11 @@ func (o *Outbox) collect() (oldest *flight, n int) {
 	acked := 0
 	for ; acked < len(o.flying); acked++ {
 		f := &o.flying[acked]
-		if !f.ended() || f.d.Error() != nil {
+		if !f.ended() || f.receipt.err != nil {
 			break
 		}
 		o.acked(f)
-		f.d.Free()
+		f.receipt.free()
 		f.m.Free()
 	}
 	o.flying = slices.Delete(o.flying, 0, acked)
@@ -183,10 +188,10 @@ func (o *Outbox) acked(f *flight) {
 // send hands a publication to the network. It reports whether the network took it.
 func (o *Outbox) send(conn link, m *Publication) (taken bool) {
 	proven := o.culprit.proves()
-	f := flight{m: m, d: conn.publish(m, proven), sent: time.Now(), proven: m.QoS > 0 || proven}
+	f := flight{m: m, receipt: conn.publish(m, proven), sent: time.Now(), proven: m.QoS > 0 || proven}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	taken = !f.ended() || f.d.Error() == nil
+	taken = !f.ended() || f.receipt.err == nil
 	o.flying = append(o.flying, f)
 	return taken
 }
@@ -194,11 +199,11 @@ func (o *Outbox) send(conn link, m *Publication) (taken bool) {
 // sendAgain hands the oldest publication to the network again.
 func (o *Outbox) sendAgain(conn link) {
 	f := &o.flying[0]
-	d := conn.publish(f.m, f.proven)
+	again := conn.publish(f.m, f.proven)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	f.d.Free()
-	f.d, f.done = d, false
+	f.receipt.free()
+	f.receipt, f.done = again, false
 }
 
 // Serve publishes over one connection until the connection or ctx ends. It returns
@@ -242,7 +247,7 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			}
 			continue
 		case failed || n >= o.culprit.window(o.window):
-			acked = oldest.d.Done()
+			acked = oldest.receipt.done
 			fallthrough
 		default:
 			stuck.Reset(time.Until(oldest.sent.Add(ackedWithin)))
@@ -281,7 +286,7 @@ func (o *Outbox) requeue(conn link) {
 		switch {
 		case !f.ended():
 			unanswered = append(unanswered, *f)
-		case f.d.Error() == nil:
+		case f.receipt.err == nil:
 			o.acked(f)
 			continue
 		}

@@ -19,7 +19,7 @@ import (
 type fakeLink struct {
 	mu   sync.Mutex
 	sent []string // payloads
-	out  []*fakeDelivery
+	out  []*receipt
 	auto bool // acknowledge at once
 	lost chan struct{}
 	err  error
@@ -27,23 +27,15 @@ type fakeLink struct {
 	culprit bool // explained was called
 }
 
-type fakeDelivery struct {
-	done chan struct{}
-	err  error
-}
-
-func (d *fakeDelivery) Done() <-chan struct{} { return d.done }
-func (d *fakeDelivery) Error() error          { return d.err }
-func (d *fakeDelivery) Free()                 {}
-
 func newFakeLink(auto bool) *fakeLink { return &fakeLink{auto: auto, lost: make(chan struct{})} }
 
-func (l *fakeLink) publish(of *Publication, proven bool) delivery {
+func (l *fakeLink) publish(of *Publication, proven bool) *receipt {
 	m := *of // whose payload may be another message's soon
 	m.Payload = slices.Clone(m.Payload)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := &fakeDelivery{done: make(chan struct{}, 1), err: l.err}
+	d := new(receipts).next()
+	d.err = l.err
 	l.sent, l.out = append(l.sent, string(m.Payload)), append(l.out, d)
 	if l.auto || l.err != nil {
 		d.done <- struct{}{}

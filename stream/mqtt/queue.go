@@ -44,7 +44,7 @@ func (q *Queue[T]) Push(v T, mayDrop func(T) bool) (taken bool, dropped int) {
 	}
 	q.append(v)
 	q.bytes = bytes
-	q.wake()
+	wake(q.wakes)
 	return true, 0
 }
 
@@ -72,7 +72,7 @@ func (q *Queue[T]) makeRoom(v T, items, bytes int, mayDrop func(T) bool) (taken 
 	q.head = head
 	q.append(v)
 	q.bytes = bytes
-	q.wake()
+	wake(q.wakes)
 	return true, dropped
 }
 
@@ -86,7 +86,7 @@ func (q *Queue[T]) append(v T) {
 	q.items = append(q.items, v)
 }
 
-// Replace puts v in the position of the first item for which same is true.
+// replace puts v in the position of the first item for which same is true.
 func (q *Queue[T]) replace(v T, same func(T) bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,6 +100,20 @@ func (q *Queue[T]) replace(v T, same func(T) bool) bool {
 	return false
 }
 
+// remove drops the items for which gone is true.
+func (q *Queue[T]) remove(gone func(T) bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	kept := slices.DeleteFunc(slices.Clone(q.items[q.head:]), func(v T) bool {
+		if gone(v) {
+			q.bytes -= q.Size(v)
+			return true
+		}
+		return false
+	})
+	q.items, q.head = kept, 0
+}
+
 // pushFront returns items to the front, in their order, without a check of the bounds:
 // they were popped from this queue.
 func (q *Queue[T]) pushFront(items []T) {
@@ -110,7 +124,7 @@ func (q *Queue[T]) pushFront(items []T) {
 		q.bytes += q.Size(v)
 	}
 	if len(items) > 0 {
-		q.wake()
+		wake(q.wakes)
 	}
 }
 
@@ -130,7 +144,7 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 	if q.head++; q.head == len(q.items) {
 		q.items, q.head = q.items[:0], 0
 	} else {
-		q.wake()
+		wake(q.wakes)
 	}
 	return v, true
 }
@@ -161,9 +175,10 @@ func (q *Queue[T]) Len() int {
 	return len(q.items) - q.head
 }
 
-func (q *Queue[T]) wake() {
+// wake makes sure that a channel of capacity 1 has an element.
+func wake(ch chan<- struct{}) {
 	select {
-	case q.wakes <- struct{}{}:
-	default: // the receiver will check the queue anyway
+	case ch <- struct{}{}:
+	default:
 	}
 }

@@ -2,36 +2,25 @@ package mqtt
 
 import "sync"
 
-// delivery is a publication that was handed to the network.
-type delivery interface {
-	// Done has an element once the broker has acknowledged the publication, or once
-	// sending it has failed.
-	Done() <-chan struct{}
-	// Error returns why sending failed. It is valid once Done had its element.
-	Error() error
-	// Free ends the use of a delivery whose Done had its element.
-	Free()
-}
-
 // firstReceipt is the smallest packet identifier of a publication. paho numbers its
 // own packets, which are few, from 1 on.
 const firstReceipt = 1 << 15
 
-// receipts are the deliveries of one connection. Their number is the largest number
+// receipts are those of one connection. Their number is the largest number
 // of publications that were ever unacknowledged at one time.
 type receipts struct {
 	mu   sync.Mutex
 	all  []*receipt // by packet identifier
-	free []*receipt
+	free []*receipt // not in use
 }
 
-// receipt is the delivery of one publication.
+// receipt is that of a publication that was handed to the network.
 type receipt struct {
 	of   *receipts
 	id   uint16
-	open bool // not acknowledged yet
-	done chan struct{}
-	err  error
+	open bool          // not acknowledged yet
+	done chan struct{} // has an element once the broker has acknowledged it, or once sending it has failed
+	err  error         // why sending failed; valid once done had its element
 }
 
 // next returns a receipt for a publication.
@@ -59,7 +48,7 @@ func (rs *receipts) pubackRead(id uint16) bool {
 	return true
 }
 
-// finish ends a delivery; err is the error of sending, nil for an acknowledgement.
+// finish closes a receipt; err is the error of sending, nil for an acknowledgement.
 func (rs *receipts) finish(id uint16, err error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -72,10 +61,8 @@ func (rs *receipts) finish(id uint16, err error) {
 	r.done <- struct{}{}
 }
 
-func (r *receipt) Done() <-chan struct{} { return r.done }
-func (r *receipt) Error() error          { return r.err }
-
-func (r *receipt) Free() {
+// free ends the use of a receipt whose done had its element.
+func (r *receipt) free() {
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
 	r.of.free = append(r.of.free, r)

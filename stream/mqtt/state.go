@@ -14,7 +14,7 @@ const offlineWithin = time.Second // wait for the acknowledgement of the offline
 const contradictEvery = 10 * time.Second
 
 // publishState publishes the state of the node; nil if the client has no state topic.
-func (conn *Conn) publishState(state string) delivery {
+func (conn *Conn) publishState(state string) *receipt {
 	if conn.client.StateTopic == "" {
 		return nil
 	}
@@ -28,10 +28,7 @@ func (conn *Conn) hearState(msg *Message) {
 	if msg.Retained || string(msg.Payload) == stateOnline {
 		return
 	}
-	select {
-	case conn.denied <- struct{}{}:
-	default:
-	}
+	wake(conn.denied)
 }
 
 // publishOffline publishes that the node is offline, unless another node follows,
@@ -45,7 +42,7 @@ func (conn *Conn) publishOffline() {
 	}
 	if d := conn.publishState(stateOffline); d != nil {
 		select {
-		case <-d.Done():
+		case <-d.done:
 		case <-conn.lost:
 		case <-time.After(offlineWithin):
 			conn.net.Close()
