@@ -72,7 +72,6 @@ type HealthPayload struct {
 	HealthCounts
 	MessageAge *float64 `json:"last_message_age_s,omitempty"` // nil before the first message
 	HeapBytes  uint64   `json:"heap_bytes"`
-	RSSBytes   uint64   `json:"rss_bytes,omitempty"` // 0 if the system does not report it
 
 	Program map[string]any `json:"-"` // further members, from Deps.Health
 }

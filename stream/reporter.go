@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"runtime"
 	"runtime/metrics"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -255,7 +253,7 @@ func (r *reporter) health() {
 				Values: s.ValuesUnused, Unconfirmed: s.UnconfirmedDropped, Frozen: s.Frozen,
 			},
 		},
-		HeapBytes: heapBytes(), RSSBytes: residentBytes(),
+		HeapBytes: heapBytes(),
 	}
 	for name, of := range s.Streams {
 		if of.Signals != nil && !of.Ended {
@@ -351,21 +349,4 @@ func heapBytes() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
-}
-
-// residentBytes returns the resident set on Linux; 0 elsewhere.
-func residentBytes() uint64 {
-	data, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(data))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseUint(fields[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * uint64(os.Getpagesize())
 }

@@ -70,7 +70,7 @@ func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error
 		Build:    stream.Build{Version: d.monitor.Build.Version, Commit: d.monitor.Build.Commit},
 		Settings: p.settings.Unpack().Digest(), After: after,
 		Program: d.commands(),
-		Health:  d.monitor.HealthOfStore,
+		Health:  d.monitor.Health,
 		OnEvent: d.monitor.OnEvent,
 		OnLabel: d.monitor.Labelled,
 		Courses: p.Config.HTTP.Listen != "",

@@ -365,14 +365,17 @@ func (j TimedJournal) Commit(c *online.Commit) error {
 	return err
 }
 
-// HealthOfStore returns the figures of the store for the health that the node
+// Health returns the figures of the process and of the store for the health that the node
 // publishes.
-func (m *Monitor) HealthOfStore() map[string]any {
-	st := m.storeFigures()
-	if st == nil || st.err != nil {
-		return nil
+func (m *Monitor) Health() map[string]any {
+	figures := map[string]any{}
+	if rss := process.Memory("VmRSS"); rss > 0 { // else the system does not report it
+		figures["rss_bytes"] = rss
 	}
-	return map[string]any{"store_bytes": st.FileBytes, "store_written_bytes": st.WrittenBytes}
+	if st := m.storeFigures(); st != nil && st.err == nil {
+		figures["store_bytes"], figures["store_written_bytes"] = st.FileBytes, st.WrittenBytes
+	}
+	return figures
 }
 
 // Summary describes the state of the daemon on one line.
