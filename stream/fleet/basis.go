@@ -144,7 +144,7 @@ func explainUnfit(reason core.Reason, c *core.Common) string {
 }
 
 // announce returns the messages of a common basis that has to be published.
-func (m *Member) announce(now time.Time) (all []Publication) {
+func (m *Member) announce(now time.Time) []Publication {
 	b := &m.basis
 	if !m.shares() || !m.link.up {
 		return nil
@@ -165,15 +165,7 @@ func (m *Member) announce(now time.Time) (all []Publication) {
 	}
 	b.sent, b.waits = now, true
 	b.attempts++
-	head, parts := split(core.Version{Epoch: c.Number, Sequence: c.Tag}, data, m.limit())
-	for i, p := range parts {
-		all = append(all, Publication{m.topics.Part(BasisName, i), p})
-	}
-	m.parted = m.parted || len(parts) > 0
-	all = append(all, Publication{m.topics.Contribution(BasisName), head})
-	for _, p := range all {
-		m.counts.Sent += uint64(len(p.Payload))
-	}
+	all, _ := m.send(BasisName, core.Version{Epoch: c.Number, Sequence: c.Tag}, data)
 	return all
 }
 

@@ -104,12 +104,8 @@ func (c *Collector) Contribution(member string) (*core.Contribution, []byte, err
 }
 
 // Messages returns the messages of an encoded contribution, none larger than limit.
-func (t Topics) Messages(c *core.Contribution, data []byte, limit int) (all []Publication) {
-	head, parts := split(c.Version, data, limit)
-	for i, p := range parts {
-		all = append(all, Publication{t.Part(c.Member, i), p})
-	}
-	return append(all, Publication{t.Contribution(c.Member), head})
+func (t Topics) Messages(c *core.Contribution, data []byte, limit int) []Publication {
+	return t.messages(c.Member, c.Version, data, limit)
 }
 
 // probePart is the number of the part of a Probe. A member's contribution has fewer.

@@ -53,6 +53,16 @@ func split(v core.Version, data []byte, limit int) (head []byte, parts [][]byte)
 	return appendCRC(head), parts
 }
 
+// messages returns the messages of a version of a contribution: its parts, and last the list of
+// them, or the contribution itself.
+func (t Topics) messages(name string, v core.Version, data []byte, limit int) (all []Publication) {
+	head, parts := split(v, data, limit)
+	for i, p := range parts {
+		all = append(all, Publication{t.Part(name, i), p})
+	}
+	return append(all, Publication{t.Contribution(name), head})
+}
+
 func appendVersion(dst []byte, magic string, v core.Version) []byte {
 	dst = binary.LittleEndian.AppendUint64(append(dst, magic...), v.Epoch)
 	return binary.LittleEndian.AppendUint64(dst, v.Sequence)

@@ -260,24 +260,27 @@ func (m *Member) Publish(now time.Time, c *core.Contribution) ([]Publication, er
 	if err != nil {
 		return nil, err
 	}
-	head, parts := split(next, data, m.limit())
-	var all []Publication
-	for i, p := range parts {
-		all = append(all, Publication{m.topics.Part(m.name, i), p})
-	}
-	all = append(all, Publication{m.topics.Contribution(m.name), head})
-	for i := len(parts); i < o.parts; i++ { // of a larger one before
+	all, parts := m.send(m.name, next, data)
+	for i := parts; i < o.parts; i++ { // of a larger one before
 		all = append(all, Publication{Topic: m.topics.Part(m.name, i)})
 	}
-	for _, p := range all {
-		m.counts.Sent += uint64(len(p.Payload))
-	}
-	m.parted = m.parted || len(parts) > 0
-	o.Version, o.at, o.labels, o.waiting, o.bytes, o.parts = next, now, c.N, time.Time{}, len(data), len(parts)
+	o.Version, o.at, o.labels, o.waiting, o.bytes, o.parts = next, now, c.N, time.Time{}, len(data), parts
 	o.published, o.known, o.fresh, o.again, o.cleared = true, true, true, false, false
 	m.basis.former, m.classes = false, c.Classes
 	m.info.published()
 	return all, nil
+}
+
+// send returns the messages of a contribution, or of a common basis, and the number of its parts;
+// 0: it is in one message. It counts their bytes.
+func (m *Member) send(name string, v core.Version, data []byte) (all []Publication, parts int) {
+	all = m.topics.messages(name, v, data, m.limit())
+	for _, p := range all {
+		m.counts.Sent += uint64(len(p.Payload))
+	}
+	parts = len(all) - 1
+	m.parted = m.parted || parts > 0
+	return all, parts
 }
 
 // NotReady notes that there is nothing to publish yet, so that it is not asked for again

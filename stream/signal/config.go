@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"edge/stream/field"
+	"edge/stream/signal/formula"
 )
 
 // Config describes how the rows of a stream become samples. The zero value of each part
@@ -25,12 +26,9 @@ type Config struct {
 	Window Window `yaml:"window"`
 }
 
-// Formula is a derived signal: a name and an expression of other signals.
-type Formula struct{ Name, Text string }
-
 // Formulas are derived signals in the order of the configuration, where they are a
 // mapping from name to expression.
-type Formulas []Formula
+type Formulas []formula.Definition
 
 // Hold configures rows of held values. Without Every and On the rows are as they come.
 type Hold struct {
@@ -112,8 +110,9 @@ func DefaultConfig() Config {
 // Set reports whether the stream has the stage.
 func (c Config) Set() bool { return len(c.Signals) > 0 }
 
-// hop returns the distance between two windows.
-func (c Config) hop() Span {
+// Hop returns the distance between two windows: as configured, or half of their length.
+// It is zero without windows, and for windows that are messages.
+func (c Config) Hop() Span {
 	w := &c.Window
 	if w.Hop.Set() {
 		return w.Hop

@@ -49,7 +49,7 @@ func TestStageAllocatesNothing(t *testing.T) {
 		})}),
 		"derived": newStage(t, Options{Config: func() Config {
 			c := config([]string{"x", "y", "z"}, func(w *Window) { w.Length = Span{Rows: 200} })
-			c.Derive, c.Calendar, c.TimeZone = Formulas{{"m", "sqrt(x^2 + y^2 + z^2)"}, {"d", "m - lag(m, 5)"}}, []string{"hour"}, "Europe/Berlin"
+			c.Derive, c.Calendar, c.TimeZone = Formulas{{Name: "m", Text: "sqrt(x^2 + y^2 + z^2)"}, {Name: "d", Text: "m - lag(m, 5)"}}, []string{"hour"}, "Europe/Berlin"
 			return c
 		}()}),
 	} {

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"edge/stream/field"
+	"edge/stream/signal/formula"
 )
 
 // Entry returns the expression of a name, a new one at the end if there is none.
@@ -13,7 +14,7 @@ func (f *Formulas) Entry(name string) any {
 			return &(*f)[i].Text
 		}
 	}
-	*f = append(*f, Formula{Name: name})
+	*f = append(*f, formula.Definition{Name: name})
 	return &(*f)[len(*f)-1].Text
 }
 

@@ -70,11 +70,7 @@ func newLayout(c Config, chosen []string) (*layout, error) {
 	l := &layout{signals: c.Signals, values: slices.Clone(c.Signals)}
 	used := func(string) bool { return false }
 	if len(c.Derive)+len(c.Calendar) > 0 {
-		defs := make([]formula.Definition, len(c.Derive))
-		for i, f := range c.Derive {
-			defs[i] = formula.Definition(f)
-		}
-		if l.formulas, err = formula.Compile(defs, c.Signals, c.Calendar, zone); err != nil {
+		if l.formulas, err = formula.Compile(c.Derive, c.Signals, c.Calendar, zone); err != nil {
 			return nil, err
 		}
 		l.values = append(l.values, l.formulas.Names()...)

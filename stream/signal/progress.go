@@ -75,7 +75,7 @@ func (s *Stage) progress(d *device) Progress {
 	case d.rows == 0:
 	case length.Rows > 0:
 		p.Rows = d.rows
-		if hop := s.cfg.hop().Rows; d.rows >= length.Rows {
+		if hop := s.cfg.Hop().Rows; d.rows >= length.Rows {
 			p.Rows = length.Rows - hop + (d.rows-length.Rows)%hop
 		}
 		p.Part = float64(p.Rows) / float64(length.Rows)

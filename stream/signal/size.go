@@ -6,15 +6,6 @@ import (
 	"edge/stream/signal/feature"
 )
 
-// Hop returns the distance between two windows: as configured, or half of their length.
-// It is zero without windows, and for windows that are messages.
-func (c Config) Hop() Span {
-	if c.Window.Length.Message {
-		return Span{}
-	}
-	return c.hop()
-}
-
 // Overlaps reports whether windows share rows with the one before.
 func (c Config) Overlaps() bool {
 	length, hop := c.Window.Length, c.Hop()

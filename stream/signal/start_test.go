@@ -311,7 +311,7 @@ func TestGapsOfRoundedTimes(t *testing.T) {
 func TestHeldValuesAfterTheClockWasSetBack(t *testing.T) {
 	c := config([]string{"a", "b"}, nil)
 	c.Hold.On = []string{"any"}
-	c.Derive = Formulas{{"changed", "since(b)"}, {"old", "age(b)"}}
+	c.Derive = Formulas{{Name: "changed", Text: "since(b)"}, {Name: "old", Text: "age(b)"}}
 	for _, maxAge := range []time.Duration{0, time.Minute} {
 		s := newStage(t, Options{Config: c, Inputs: []Input{{Signals: []int{0}, On: true}, {Signals: []int{1}, On: true, MaxAge: maxAge}}})
 		var got []string

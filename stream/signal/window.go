@@ -55,7 +55,7 @@ func (s *Stage) push(d *device, t int64, label string, sticky bool) {
 
 // rowByCount adds a row to a window of a number of rows, which replaces the oldest.
 func (s *Stage) rowByCount(d *device, t int64, label string, sticky bool) {
-	w, n, hop := &d.window, s.cfg.Window.Length.Rows, s.cfg.hop().Rows
+	w, n, hop := &d.window, s.cfg.Window.Length.Rows, s.cfg.Hop().Rows
 	if d.rows >= n { // bounded: an int of 32 bits counts 25 days of 1 kHz
 		d.rows = n + (d.rows-n)%hop
 	}
@@ -86,7 +86,7 @@ func (s *Stage) rowByTime(d *device, t int64, label string, sticky bool) {
 	now := append(s.spare[:0], s.now...) // closing a window uses s.now
 	s.spare = now
 	if d.rows == 0 {
-		w.next = ceilTo(t, int64(s.cfg.hop().Time))
+		w.next = ceilTo(t, int64(s.cfg.Hop().Time))
 	} else {
 		s.closeBefore(d, t)
 	}
@@ -103,7 +103,7 @@ func (s *Stage) rowByTime(d *device, t int64, label string, sticky bool) {
 // before a silence that is too long ends by the clock alone: no row does.
 func (s *Stage) closeBefore(d *device, t int64) {
 	w := &d.window
-	length, hop := int64(s.cfg.Window.Length.Time), int64(s.cfg.hop().Time)
+	length, hop := int64(s.cfg.Window.Length.Time), int64(s.cfg.Hop().Time)
 	if length == 0 || d.rows == 0 {
 		return
 	}

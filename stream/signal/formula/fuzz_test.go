@@ -21,7 +21,7 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if n := p.NewMemory().Bytes(); n > 8*(maxLags+8*maxNodes) {
+		if n := size(p.NewMemory()); n > 8*(maxLags+8*maxNodes) {
 			t.Errorf("%q: a memory of %d bytes", text, n)
 		}
 		m, again := p.NewMemory(), p.NewMemory()

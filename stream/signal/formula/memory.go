@@ -48,12 +48,6 @@ func (m *Memory) Reset() {
 	clear(m.times)
 }
 
-// Bytes returns the size of the memory, which does not change.
-func (m *Memory) Bytes() int {
-	const itself = 200 // the struct, rounded up
-	return itself + 8*(len(m.values)+len(m.times)+len(m.remembered)+len(m.derived))
-}
-
 // AppendState appends the state, which Restore reads.
 func (m *Memory) AppendState(dst []byte) []byte {
 	e := wire.Encoder{Buf: dst}
