@@ -50,13 +50,8 @@ func (l *Learner) reseed() error {
 	}
 	l.bank.Save()
 	l.mix.Save()
-	if err := l.moveInducing(); err != nil {
+	if err := guarded(l.bank.Reseed); err != nil {
 		return l.undo(err)
 	}
 	return nil
-}
-
-func (l *Learner) moveInducing() (err error) {
-	defer Recover(&err)
-	return l.bank.Reseed()
 }

@@ -1,11 +1,5 @@
 package online
 
-import (
-	"runtime/debug"
-
-	"edge/online/sep"
-)
-
 // fewBeside is the number of samples below which a second core is not worth waking.
 const fewBeside = 8
 
@@ -13,7 +7,7 @@ const fewBeside = 8
 // step: neither side reads numbers that the other writes, so that the order does not matter.
 type beside struct {
 	learner *Learner
-	failed  *sep.Panic
+	failed  *Panic
 	run     func()
 }
 
@@ -22,7 +16,7 @@ func newBeside() *beside {
 	s.run = func() {
 		defer func() {
 			if v := recover(); v != nil {
-				s.failed = &sep.Panic{Value: v, Stack: debug.Stack()}
+				s.failed = newPanic(v)
 			}
 		}()
 		s.learner.learnBeside()

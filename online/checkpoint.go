@@ -108,7 +108,7 @@ func (lp *Loop) save() error {
 	lp.heartbeat()
 	if err != nil {
 		lp.opts.Log.Error("checkpoint failed; the journal keeps its records", "model", lp.opts.Model, "seq", lp.seq, "error", err)
-		lp.notify(NoticeCheckpointFailed, err.Error(), lp.seq)
+		lp.notify(Notice{Kind: NoticeCheckpointFailed, Detail: err.Error(), Seq: lp.seq})
 		return err
 	}
 	lp.checkpoints.twice = lp.checkpoints.saved == lp.seq

@@ -124,12 +124,6 @@ func (l *Learner) share(s *fleet.Sharing) (err error) {
 	return nil
 }
 
-// guarded returns the error of work, or its panic as one.
-func guarded(work func() error) (err error) {
-	defer Recover(&err)
-	return work()
-}
-
 // moveBasis adds the numbers to the parameters and projects the sites.
 func (l *Learner) moveBasis(by []float32) error {
 	l.bank.Save()

@@ -28,7 +28,7 @@ func (l *Learner) Contribution(member string) (*fleet.Contribution, error) {
 	for _, class := range l.view.Latent {
 		h.Classes, h.Counts = append(h.Classes, l.view.Names[class]), append(h.Counts, l.view.Counts[class])
 	}
-	own := l.fleetHorizons()
+	own := l.cfg.fleetHorizons()
 	for _, at := range own {
 		h.Horizons, h.Weights = append(h.Horizons, float64(l.cfg.Horizons[at])), append(h.Weights, l.mix.OwnWeights()[at])
 	}
@@ -67,9 +67,6 @@ func (l *Learner) basis() fleet.Basis {
 	return fleet.Basis{Params: l.bank.Params(), Scale: l.view.Scale}
 }
 
-// fleetHorizons are the horizons that join a fleet, by their place, the longest first.
-func (l *Learner) fleetHorizons() []int { return l.cfg.fleetHorizons() }
-
 // Merge adds the contributions of a set for the member of that name. The learner does
 // not change: it does when the result comes as an event of kind Merge, see
 // MergeEvent. The result depends on the learner's state and the set alone.
@@ -82,7 +79,7 @@ func (l *Learner) Merge(member string, set *fleet.Set) (*fleet.Merge, error) {
 	}
 	r := fleet.Receiver{Member: member, Features: fleet.Features(l.cfg.Features, l.cfg.Signals), Inputs: len(l.cfg.Features), Trust: l.cfg.Fleet.Trust, Units: l.cfg.Fleet.Units}
 	r.Shared, r.Birth, r.Inducing = l.cfg.Fleet.Shared, l.common.Birth, l.cfg.Inducing
-	own := l.fleetHorizons()
+	own := l.cfg.fleetHorizons()
 	r.Experts = natural.Experts{Own: len(l.cfg.Horizons), Fleet: len(own), Forest: l.forest != nil}
 	for _, at := range own {
 		r.Horizons = append(r.Horizons, float64(l.cfg.Horizons[at]))

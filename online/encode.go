@@ -129,6 +129,14 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 	return l, nil
 }
 
+// RestoreOrNew returns a learner restored from a state, or a new one if state is nil.
+func RestoreOrNew(cfg Config, state []byte) (*Learner, error) {
+	if state == nil {
+		return NewLearner(cfg)
+	}
+	return Restore(cfg, state)
+}
+
 // decodeCore reads the values that encodeCore wrote, after the shape.
 func (l *Learner) decodeCore(d *wire.Decoder, version uint64) {
 	l.classes = newRegistry()

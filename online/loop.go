@@ -417,17 +417,13 @@ func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
 		lp.opts.Learnt(time.Since(began))
 	}
 	if out.ClassAdded != "" {
-		lp.notify(NoticeClassAdded, out.ClassAdded, r.Seq)
+		lp.notify(Notice{Kind: NoticeClassAdded, Detail: out.ClassAdded, Seq: r.Seq})
 	}
 	for _, name := range out.Imported {
-		if lp.opts.Notify != nil {
-			lp.opts.Notify(Notice{Model: lp.opts.Model, Kind: NoticeClassAdded, Detail: name, Seq: r.Seq, Imported: true})
-		}
+		lp.notify(Notice{Kind: NoticeClassAdded, Detail: name, Seq: r.Seq, Imported: true})
 	}
 	for _, name := range out.Dropped {
-		if lp.opts.Notify != nil {
-			lp.opts.Notify(Notice{Model: lp.opts.Model, Kind: NoticeClassRemoved, Detail: name, Seq: r.Seq, Imported: true})
-		}
+		lp.notify(Notice{Kind: NoticeClassRemoved, Detail: name, Seq: r.Seq, Imported: true})
 	}
 	switch out.Change {
 	case "":
@@ -435,19 +431,19 @@ func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
 		lp.opts.Log.Warn(out.Change, "model", lp.opts.Model, "seq", r.Seq, "detail", out.Detail, "action", lp.learner.cfg.Drift.Action)
 		fallthrough
 	default:
-		lp.notify(out.Change, out.Detail, r.Seq)
+		lp.notify(Notice{Kind: out.Change, Detail: out.Detail, Seq: r.Seq})
 	}
 	if out.Calibrated != "" {
 		lp.opts.Log.Warn("features have moved and are calibrated", "model", lp.opts.Model, "seq", r.Seq, "features", out.Calibrated)
-		lp.notify(NoticeCalibrated, out.Calibrated, r.Seq)
+		lp.notify(Notice{Kind: NoticeCalibrated, Detail: out.Calibrated, Seq: r.Seq})
 	}
 	if out.Built {
 		detail := fmt.Sprintf("%s, in %v", lp.learner.describeBuild(), time.Since(began).Round(time.Millisecond))
 		lp.opts.Log.Info("model built", "model", lp.opts.Model, "seq", r.Seq, "detail", detail)
-		lp.notify(NoticeBuilt, detail, r.Seq)
+		lp.notify(Notice{Kind: NoticeBuilt, Detail: detail, Seq: r.Seq})
 	}
 	if !wasWarm && lp.learner.WarmedUp() {
-		lp.notify(NoticeWarmedUp, "", r.Seq)
+		lp.notify(Notice{Kind: NoticeWarmedUp, Seq: r.Seq})
 	}
 	if out.Refused != nil {
 		kind := NoticeEventRefused
@@ -458,7 +454,7 @@ func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
 		if p := (*Panic)(nil); errors.As(out.Refused, &p) {
 			lp.opts.Log.Error("learning panicked, which is an error of this program", "model", lp.opts.Model, "stack", string(p.Stack))
 		}
-		lp.notify(kind, out.Refused.Error(), r.Seq)
+		lp.notify(Notice{Kind: kind, Detail: out.Refused.Error(), Seq: r.Seq})
 	}
 }
 
@@ -478,9 +474,11 @@ func (lp *Loop) publish() {
 	lp.snapshot.Store(post)
 }
 
-func (lp *Loop) notify(kind, detail string, seq uint64) {
+// notify completes and passes on a notice.
+func (lp *Loop) notify(n Notice) {
 	if lp.opts.Notify != nil {
-		lp.opts.Notify(Notice{Model: lp.opts.Model, Kind: kind, Detail: detail, Seq: seq})
+		n.Model = lp.opts.Model
+		lp.opts.Notify(n)
 	}
 }
 

@@ -1,20 +1,13 @@
 package online
 
 import (
-	"fmt"
 	"runtime/debug"
 
 	"edge/online/sep"
 )
 
 // Panic reports a panic inside the learner, which is an error of this program.
-type Panic struct {
-	Value any
-	Stack []byte
-}
-
-// Error returns the panic's value as text.
-func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
+type Panic = sep.Panic
 
 // Recover, deferred, turns a panic into the error that is returned.
 func Recover(err *error) {
@@ -26,8 +19,14 @@ func Recover(err *error) {
 // newPanic is the report of a panic with value v, with the stack where it was recovered
 // or that of the task of a step.
 func newPanic(v any) *Panic {
-	if p, ok := v.(*sep.Panic); ok {
-		return &Panic{p.Value, p.Stack}
+	if p, ok := v.(*Panic); ok {
+		return p
 	}
-	return &Panic{v, debug.Stack()}
+	return &Panic{Value: v, Stack: debug.Stack()}
+}
+
+// guarded returns the error of work, or its panic as one.
+func guarded(work func() error) (err error) {
+	defer Recover(&err)
+	return work()
 }

@@ -299,7 +299,7 @@ func (lp *Loop) recovered() {
 	lp.drained.Broadcast()
 	lp.mu.Unlock()
 	lp.opts.Log.Info("the model has recovered", "model", lp.opts.Model, "seq", lp.seq)
-	lp.notify(NoticeRecovered, fmt.Sprintf("%d records of the journal in %v", lp.seq-r.first, time.Since(r.began).Round(time.Millisecond)), lp.seq)
+	lp.notify(Notice{Kind: NoticeRecovered, Detail: fmt.Sprintf("%d records of the journal in %v", lp.seq-r.first, time.Since(r.began).Round(time.Millisecond)), Seq: lp.seq})
 }
 
 // behind returns whether the journal is being learnt, and the number of its records

@@ -189,12 +189,7 @@ func (r *registry) aliases() map[string]string {
 // hold keeps a sample of an unconfirmed label, and returns all its samples once
 // they are as many as needed; nil before.
 func (r *registry) hold(ev *Event, needed int) (confirmed []Event, dropped uint64) {
-	at := slices.IndexFunc(r.unconfirmed, func(u unconfirmed) bool { return u.name == ev.Label })
-	u := unconfirmed{name: ev.Label}
-	if at >= 0 {
-		u = r.unconfirmed[at]
-		r.unconfirmed = slices.Delete(r.unconfirmed, at, at+1)
-	}
+	u := unconfirmed{ev.Label, r.release(ev.Label)}
 	kept := *ev
 	kept.X, kept.Probs, kept.Parts, kept.Meta = slices.Clone(ev.X), slices.Clone(ev.Probs), nil, conformal.PredictionMeta{}
 	for i, v := range kept.X { // as a state keeps them; NaN stays

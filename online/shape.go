@@ -103,11 +103,3 @@ func (cfg Config) EncodedSize(classes int) uint64 {
 	}
 	return size
 }
-
-// RestoreOrNew returns a learner restored from a state, or a new one if state is nil.
-func RestoreOrNew(cfg Config, state []byte) (*Learner, error) {
-	if state == nil {
-		return NewLearner(cfg)
-	}
-	return Restore(cfg, state)
-}

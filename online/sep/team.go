@@ -302,12 +302,12 @@ func (s *system) solve(i int) {
 	}
 }
 
-// Panic is the value of a panic in a task that ran on another goroutine than its
-// caller's, with the stack of the task.
+// Panic is a panic with the stack at which it happened: the value of one in a task that ran on
+// another goroutine than its caller's.
 type Panic struct {
 	Value any
 	Stack []byte
 }
 
 // Error returns the panic's value as text.
-func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
