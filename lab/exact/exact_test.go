@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"edge/lab"
 	"edge/lab/labtest"
 )
 
@@ -50,7 +49,7 @@ func TestLogOrthant(t *testing.T) {
 // The exact log evidence of the twelve points, given as −12.0635 ± 0.001.
 func TestTwelvePoints(t *testing.T) {
 	d, p := labtest.Twelve()
-	got, se, err := LogOrthant(lab.Differences(d, p), 10000, 1)
+	got, se, err := LogOrthant(labtest.PairCovariance(d, p), 10000, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,10 +57,10 @@ func TestLatentAgreesWithDifferences(t *testing.T) {
 	// own. Their means agree after τ and ν have been taken out: E[d] = mean difference of f
 	// plus the part of the site that fell to the noise, 2 v0 (ν − τ μ).
 	noise := math.Exp(*p.LogNoise())
-	for a, r := range lab.Pairs(d) {
+	for a, r := range labtest.Pairs(d) {
 		got := mean[r.I].AtVec(d.Y[r.I]) - mean[r.I].AtVec(r.K)
 		want := c.mean[a]
-		for b, s := range lab.Pairs(d) {
+		for b, s := range labtest.Pairs(d) {
 			if s.I == r.I {
 				share := noise
 				if s.K == r.K {

@@ -9,11 +9,10 @@
 // The scale is a variable of the model. So bounds of the log evidence need only divergences
 // of Gaussians and of inverse gammas, and predictions are mixtures over s:
 //
-//	Bound           free q(e): tied (the family of the published methods), non-centred, or a
-//	                published objective, by L-BFGS
-//	Grid            a Gaussian bound for each node of s: the tightest one, for few rows
-//	EP              expectation propagation for each node of s
-//	LaplaceRelaxed  the published Laplace approximation, for its test alone
+//	Bound  free q(e): tied (the family of the published methods), non-centred, or a
+//	       published objective, by L-BFGS
+//	Grid   a Gaussian bound for each node of s: the tightest one, for few rows
+//	EP     expectation propagation for each node of s
 //
 // Links are the logistic function of one latent, for two classes, and Φ of the differences
 // of the latents of all pairs. The published objectives (VTP1, VTP2, SVTP2) replace the
@@ -24,7 +23,7 @@
 //	link.go     expectations of the factors of all rows
 //	family.go   tied and non-centred; relaxed.go: the published objectives
 //	bound.go    Bound; logdet.go: log|K| for the published objectives
-//	grid.go, ep.go, laplace.go, train.go
+//	grid.go, ep.go, train.go
 //
 // Source: G. Roetzer, "Efficient and Scalable Inference for Generalized Student-t Process
 // Models", Trinity College Dublin 2020; Shah, Wilson & Ghahramani, "Student-t Processes as
