@@ -27,7 +27,6 @@ type labEvaluation struct {
 
 func newEvalCommand() *cobra.Command {
 	e := labEvaluation{Evaluation: eval.New()}
-	var finish func()
 	cmd := &cobra.Command{
 		Use:   "eval FILE...",
 		Short: "Score data files without a broker",
@@ -61,7 +60,6 @@ minibatches of --batch). Several strategies and budgets give a curve, and
   edge-lab eval bearing.csv -c /etc/edge/edge.yaml --model bearing --plot bearing.svg`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			finish()
 			e.Splits.Offline = cmd.Flags().Changed("passes")
 			e.Splits.How.Batch = min(e.Batch, 1e6)
 			if cmd.Flags().Changed("shuffle") {
@@ -79,7 +77,7 @@ minibatches of --batch). Several strategies and budgets give a curve, and
 	e.addModel(cmd)
 	e.addRows(cmd)
 	e.addPolicy(cmd)
-	finish = cli.TrainingFlags(cmd, &e.Splits.How)
+	cli.TrainingFlags(cmd, &e.Splits.How)
 	f := cmd.Flags()
 	f.BoolVar(&e.linear, "linear", false, "also judge soft-max regression on the same rows, with labels after every minibatch, at the best of four learning rates")
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each file")

@@ -23,7 +23,6 @@ type tables struct {
 
 func newTablesCommand() *cobra.Command {
 	c := tables{TablesConfig: published.DefaultTables()}
-	var finish func()
 	cmd := &cobra.Command{
 		Use:   "tables FOLDER",
 		Short: "Error and nll on the eight small sets of the paper behind the model",
@@ -47,7 +46,6 @@ command then continues.`,
   edge-lab published tables data --methods edge --only wine,glass --repeats 5 --shared-kernel --prior 1`,
 		Args: cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			finish()
 			return c.run(cmd, args[0])
 		}),
 	}
@@ -62,7 +60,7 @@ command then continues.`,
 	f.StringVar(&c.figures, "figures", "", "`FILE` of the published figures")
 	f.StringVar(&c.journal, "resume", "", "keep finished runs in this `FILE`, and continue from it")
 	f.BoolVar(&c.asJSON, "json", false, "print a JSON object a line for each set, number of inducing points and method")
-	finish = cli.TrainingFlags(cmd, &c.Training)
+	cli.TrainingFlags(cmd, &c.Training)
 	return cmd
 }
 

@@ -25,7 +25,6 @@ const trainExamples = `  edge train history.csv.gz -c edge.yaml -o edge.db --pas
 // Command returns the command of a program, to which further flags may be added.
 func (t *Train) Command(program string) *cobra.Command {
 	var asJSON bool
-	var finish func()
 	cmd := &cobra.Command{
 		Use:   "train FILE",
 		Short: "Train offline, many passes; the daemon continues from the result",
@@ -45,7 +44,6 @@ FILE.training, to the same result.`,
 		Example: strings.ReplaceAll(trainExamples, "edge train", program+" train"),
 		Args:    cobra.ExactArgs(1),
 		RunE: Action(func(cmd *cobra.Command, args []string) error {
-			finish()
 			if t.Further != nil {
 				if err := t.Further(); err != nil {
 					return exit.With(exit.Usage, err)
@@ -70,13 +68,13 @@ FILE.training, to the same result.`,
 			return result.Print(cmd.OutOrStdout())
 		}),
 	}
-	finish = t.add(cmd)
+	t.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }
 
-// add adds the flags of the options; finish as in TrainingFlags.
-func (t *Train) add(cmd *cobra.Command) (finish func()) {
+// add adds the flags of the options.
+func (t *Train) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&t.ConfigPath, "config", "c", "", "take the model's configuration from this `FILE`")
 	f.StringVar(&t.Model, "model", "", "`NAME` of the model in the configuration, if it has several")
@@ -91,7 +89,6 @@ func (t *Train) add(cmd *cobra.Command) (finish func()) {
 	f.Float64Var(&t.Noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: every label is right (default as configured: 0.01)")
 	f.IntVar(&t.How.Batch, "batch", t.How.Batch, "samples a minibatch; 0: all of them")
 	f.Uint64Var(&t.Seed, "seed", 0, "`SEED` of the first inducing points and of the order (default as configured: 1)")
-	finish = TrainingFlags(cmd, &t.How)
+	TrainingFlags(cmd, &t.How)
 	f.BoolVar(&t.Resume, "resume", false, "continue an interrupted training")
-	return finish
 }
