@@ -75,13 +75,11 @@ func (c *comparison) run(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return exit.With(exit.Usage, err)
 	}
-	journal := new(compare.Journal)
-	if c.journal != "" {
-		if journal, err = compare.OpenJournal(c.journal); err != nil {
-			return err
-		}
-		defer journal.Close()
+	journal, err := compare.OpenJournal(c.journal)
+	if err != nil {
+		return err
 	}
+	defer journal.Close()
 	var cells []compare.Cell
 	for _, path := range files {
 		table, err := dataset.LoadTable(path, dataset.Format{})

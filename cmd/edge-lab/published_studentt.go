@@ -57,19 +57,15 @@ func (s *studentTables) run(cmd *cobra.Command, folder string) (err error) {
 	if err := s.Validate(); err != nil {
 		return exit.With(exit.Usage, err)
 	}
-	var figures tprocess.Figures
-	if s.figures != "" {
-		if figures, err = tprocess.LoadFigures(s.figures); err != nil {
-			return err
-		}
+	figures, err := tprocess.LoadFigures(s.figures)
+	if err != nil {
+		return err
 	}
-	journal := new(compare.Journal)
-	if s.journal != "" {
-		if journal, err = compare.OpenJournal(s.journal); err != nil {
-			return err
-		}
-		defer journal.Close()
+	journal, err := compare.OpenJournal(s.journal)
+	if err != nil {
+		return err
 	}
+	defer journal.Close()
 	files, err := filepath.Glob(filepath.Join(folder, "*.csv*"))
 	if err != nil {
 		return err

@@ -68,20 +68,15 @@ func (c *tables) run(cmd *cobra.Command, folder string) error {
 	if err := c.Validate(); err != nil {
 		return exit.With(exit.Usage, err)
 	}
-	var figures []published.Figure
-	var err error
-	if c.figures != "" {
-		if figures, err = published.LoadFigures(c.figures); err != nil {
-			return err
-		}
+	figures, err := published.LoadFigures(c.figures)
+	if err != nil {
+		return err
 	}
-	journal := new(compare.Journal)
-	if c.journal != "" {
-		if journal, err = compare.OpenJournal(c.journal); err != nil {
-			return err
-		}
-		defer journal.Close()
+	journal, err := compare.OpenJournal(c.journal)
+	if err != nil {
+		return err
 	}
+	defer journal.Close()
 	var cells []published.Cell
 	p := &progress{w: cmd.ErrOrStderr()}
 	defer p.close()

@@ -120,10 +120,12 @@ func (p *brokerProbe) wantsRetained() string {
 	return "; retained messages do not reach stream " + strings.Join(names, ", ")
 }
 
+const sharedName = "shared subscriptions" // of the check
+
 // shared tests whether a message to a shared subscription reaches exactly one of
 // its members. Brokers without shared subscriptions grant them as ordinary topics.
 func (p *brokerProbe) shared(ctx context.Context) error {
-	const name, members, turns = "shared subscriptions", 2, 6
+	const members, turns = 2, 6
 	filter := "$share" + p.topic[strings.LastIndex(p.topic, "/"):] + "/" + p.topic + "/shared/+"
 	in := &inbox{quiet: p.d.Within.quiet, mark: p.mark()}
 	for range members {
@@ -135,13 +137,13 @@ func (p *brokerProbe) shared(ctx context.Context) error {
 		granted, err := p.subscribe(ctx, c, filter, p.qos)
 		if err != nil {
 			if ctx.Err() == nil {
-				p.unshared(name, "the broker ends the connection over them", nil)
+				p.unshared("the broker ends the connection over them", nil)
 				return nil
 			}
 			return err
 		}
 		if !granted {
-			p.unshared(name, "the broker refuses them", nil)
+			p.unshared("the broker refuses them", nil)
 			return nil
 		}
 		if _, err := p.subscribe(ctx, c, p.mark(), p.qos); err != nil {
@@ -160,24 +162,24 @@ func (p *brokerProbe) shared(ctx context.Context) error {
 	figure := map[string]int{"sent": turns, "delivered": n, "members": members}
 	switch {
 	case n == turns:
-		p.d.add(name, OK, "each message goes to one of the members", "", figure)
+		p.d.add(sharedName, OK, "each message goes to one of the members", "", figure)
 	case n == 0:
-		p.unshared(name, "the broker grants them and delivers nothing", figure)
+		p.unshared("the broker grants them and delivers nothing", figure)
 	default:
-		p.unshared(name, fmt.Sprintf("of %d messages %d members were sent %d together", turns, members, n), figure)
+		p.unshared(fmt.Sprintf("of %d messages %d members were sent %d together", turns, members, n), figure)
 	}
 	return nil
 }
 
 // unshared reports that shared subscriptions do not work, which is a failure if
 // the configuration has one.
-func (p *brokerProbe) unshared(name, detail string, figure any) {
+func (p *brokerProbe) unshared(detail string, figure any) {
 	filters := slices.DeleteFunc(p.filters(), func(f string) bool { return !strings.HasPrefix(f, sharePrefix) })
 	if len(filters) == 0 {
-		p.d.add(name, OK, detail+"; the configuration has none", "", figure)
+		p.d.add(sharedName, OK, detail+"; the configuration has none", "", figure)
 		return
 	}
 	_, plain, _ := strings.Cut(strings.TrimPrefix(filters[0], sharePrefix), "/")
-	p.d.add(name, Fail, detail+"; the configuration has "+strings.Join(filters, ", "),
+	p.d.add(sharedName, Fail, detail+"; the configuration has "+strings.Join(filters, ", "),
 		"subscribe without $share ("+plain+"), and give each node topics of its own, or it is sent what all of them are; or use a broker that delivers them, such as mosquitto", figure)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"edge/internal/config"
@@ -89,9 +90,7 @@ func judgeMount(d *Diagnosis, m *mount, folder string) {
 // is on: 5.10 before 5.10.94, and 5.11 to 5.15.16 (bbolt's README).
 func judgeFastCommit(d *Diagnosis, m *mount, h Host) {
 	v, release := h.kernelVersion()
-	before := func(major, minor, patch int) bool {
-		return v[0] < major || v[0] == major && (v[1] < minor || v[1] == minor && v[2] < patch)
-	}
+	before := func(version ...int) bool { return slices.Compare(v[:], version) < 0 }
 	affected := !before(5, 10, 0) && before(5, 10, 94) || !before(5, 11, 0) && before(5, 15, 17)
 	if m.kind != "ext4" || release == "" || !affected {
 		return

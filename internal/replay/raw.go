@@ -224,7 +224,7 @@ func (b *playback) publishRaw(ctx context.Context) error {
 			err = pace.wait(ctx)
 		}
 		if err == nil {
-			err = b.slowDown(ctx, row.Number, open)
+			err = b.slowDown(ctx, row.Number)
 		}
 		if err != nil {
 			return err
@@ -243,7 +243,7 @@ func (b *playback) publishRaw(ctx context.Context) error {
 }
 
 // slowDown pauses where no prediction shows how far the daemon has come.
-func (b *playback) slowDown(ctx context.Context, row int, open []completed) error {
+func (b *playback) slowDown(ctx context.Context, row int) error {
 	since := row - b.sampled
 	if b.Ahead == 0 || b.Speed > 0 || since < unconfirmed || since%slowRows != 0 {
 		if b.Ahead > 0 && b.follower.behind() {

@@ -22,8 +22,12 @@ type key struct{ set, method, inducing string }
 type Figures map[key]*Figure
 
 // LoadFigures reads the columns dataset, inducing, method, measure and value of a CSV file.
-// Measures are accuracy and log_loss; others, and lines without a data set, are left out.
+// Measures are accuracy and log_loss; others, and lines without a data set, are left out. For
+// "" it returns none.
 func LoadFigures(path string) (Figures, error) {
+	if path == "" {
+		return nil, nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("tprocess: %w", err)
