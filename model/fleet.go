@@ -24,7 +24,6 @@ type Fleet struct {
 	Foreign  []Gaussian // F, the latent functions of these classes
 	Rare     []bool     // of Posterior.Names: the class has few own labels
 	Few      []bool     // the same, for classes for which the fleet answers
-	Imported []string   // of Posterior.Names, those that a merge has brought and that have no own label
 
 	// Own has the weights and exponents of the answer without the fleet alone: Weights, and
 	// those in Pool. All else is that of the posterior. Share is the weight of

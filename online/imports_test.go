@@ -52,7 +52,7 @@ func TestImportedClassesLeave(t *testing.T) {
 				if got := slices.Contains(l.classes.names, "j0"); got != brings {
 					t.Fatalf("the classes are %q", l.classes.names)
 				}
-				if got := l.Posterior().Fleet.Imported; brings && !slices.Contains(got, "j1") {
+				if got := l.ClassList().Imported; brings && !slices.Contains(got, "j1") {
 					t.Errorf("imported are %q", got)
 				}
 				teach(l, 2, 5, "c0", "c1")

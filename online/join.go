@@ -339,7 +339,7 @@ func (l *Learner) publishFleet() {
 		return
 	}
 	l.publishForests()
-	v.Foreign, v.Imported = nil, l.importedNames()
+	v.Foreign = nil
 	if len(l.fleet.own) > 0 {
 		v.Classes = l.fleet.foreign
 		l.bank.ShareForeign()

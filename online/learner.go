@@ -303,9 +303,6 @@ func (l *Learner) own(k int, out *Outcome) {
 	if l.imported(k) {
 		delete(l.classes.imported, l.classes.names[k])
 		out.ClassAdded = l.classes.names[k]
-		if l.view.Fleet != nil {
-			l.view.Fleet.Imported = l.importedNames()
-		}
 	}
 }
 

@@ -24,8 +24,6 @@ type Notice struct {
 	Kind   string
 	Detail string
 	Seq    uint64 // of the record that caused it
-
-	Imported bool // a merge has brought the class, and no label of this node: NoticeClassAdded, NoticeClassRemoved
 }
 
 // Kinds of a Notice.
@@ -420,10 +418,10 @@ func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
 		lp.notify(Notice{Kind: NoticeClassAdded, Detail: out.ClassAdded, Seq: r.Seq})
 	}
 	for _, name := range out.Imported {
-		lp.notify(Notice{Kind: NoticeClassAdded, Detail: name, Seq: r.Seq, Imported: true})
+		lp.notify(Notice{Kind: NoticeClassAdded, Detail: name, Seq: r.Seq})
 	}
 	for _, name := range out.Dropped {
-		lp.notify(Notice{Kind: NoticeClassRemoved, Detail: name, Seq: r.Seq, Imported: true})
+		lp.notify(Notice{Kind: NoticeClassRemoved, Detail: name, Seq: r.Seq})
 	}
 	switch out.Change {
 	case "":

@@ -24,7 +24,6 @@ type contents struct {
 	taken       []byte            // sealed; nil: not found
 	filters     []byte            // sealed; nil: not found
 	windows     map[string][]byte // sealed, by key
-	redo        redo              // its redo log
 	pages, used int64             // pages up to the high-water mark, and those that the tree uses
 }
 
@@ -84,7 +83,6 @@ func surveyUpTo(file io.ReaderAt, size int64, m meta, keep bool, frames uint32) 
 	var structure, pr problems
 	p := newPages(file, size, m, &structure)
 	log, latest := readRedo(file, size, m, frames)
-	c.redo = log
 	visit := func(bucket string, key, value []byte) {
 		c.visited++
 		h, err := c.visit(bucket, key, value, keep)

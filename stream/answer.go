@@ -70,7 +70,7 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 		p := &w.prediction
 		set := p.Set[:0]
 		*p = Prediction{
-			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
+			Node: w.node, Model: m.Name, Device: l.device, ID: r.ID,
 			Seq: m.seq, Version: post.Version(), X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty,
 			Abstain: l.meta.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned, raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived, course: l.course.value()},
 			PredictionSet: PredictionSet{set, doubt.Coverage},

@@ -24,6 +24,8 @@ type fakeModel struct {
 	block   chan struct{} // Learn waits until it is closed; nil: no wait
 	busy    bool          // Idle waits for its context
 	behind  bool          // Busy
+
+	imported []string // of the classes
 }
 
 func newFakeModel(dim int) *fakeModel {
@@ -42,10 +44,7 @@ func (m *fakeModel) Status() *online.Status {
 	if m.of == m.post {
 		return m.status
 	}
-	s := &online.Status{Learned: m.post.N, Classes: &online.ClassList{Names: m.post.Names, Former: m.post.Aliases}}
-	if m.post.Fleet != nil {
-		s.Classes.Imported = m.post.Fleet.Imported
-	}
+	s := &online.Status{Learned: m.post.N, Classes: &online.ClassList{Names: m.post.Names, Former: m.post.Aliases, Imported: m.imported}}
 	s.Seq = m.seq
 	m.status, m.of = s, m.post
 	s.Scores.N, s.Scores.Error, s.Scores.Classes = m.post.N, 0.25, m.post.Names

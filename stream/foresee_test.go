@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"edge/model"
 	"edge/online"
 	core "edge/online/fleet"
 	"edge/stream/codec"
@@ -245,7 +244,7 @@ func (a *aheadClasses) are(want ...string) {
 // A class that a merge brought counts, and requests may rename and remove it.
 func TestImportedClassIsKnown(t *testing.T) {
 	a := newAheadClasses(t, online.Classes{Open: true, Max: 64})
-	a.learner.post.Fleet = &model.Fleet{Imported: []string{"f"}}
+	a.learner.imported = []string{"f"}
 	a.learns(online.NoticeClassAdded, 0, "f")
 	a.are("f")
 	a.write(online.ClassRename, "f", "g")

@@ -16,7 +16,6 @@ import (
 // Prediction is the prediction for one sample.
 type Prediction struct {
 	Node, Model string
-	Stream      string
 	Device      string    // captured levels of the topic, joined by /; "" for none
 	ID          string    // "" without an id
 	Seq         uint64    // 1, 2, 3, … for each model since the start of the node, without gaps
