@@ -256,6 +256,11 @@ func (c *committer) add(ctx context.Context, it *item) bool {
 		}
 	}
 	it.asked(false)
+	if it.stale {
+		for _, m := range c.models {
+			m.last.none = true
+		}
+	}
 	c.unconfirmed.add(it.msg, it.labelsByID(), repeated || c.group.recorded > records)
 	if c.needsCommit() && c.group.due.IsZero() {
 		c.group.due = now.Add(c.flush)

@@ -64,6 +64,8 @@ type item struct {
 	home       itemPool
 
 	answerOnly bool // the message comes again, and is learnt then
+	idle       bool // its samples are learnt only by a label with the id last
+	stale      bool // newer samples were dropped: no label with the id last is for those before
 
 	key uint64 // messageKey; 0: not computed yet
 
@@ -95,6 +97,7 @@ func (it *item) free() {
 	}
 	it.msg.Free()
 	it.msg, it.key, it.examples, it.predecoded = nil, 0, it.examples[:0], predecoded{}
+	it.idle, it.stale = false, false
 	if it.values, it.outdated = it.values[:0], it.outdated[:0]; cap(it.values) > manyValues {
 		it.values = nil
 	}

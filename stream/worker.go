@@ -168,7 +168,8 @@ func catchPanic(read func(*item, *source) error, it *item, src *source) (err err
 
 // forward hands a message to the committer. If the committer is behind, the message is held. Where
 // held messages take more than a quarter of the ring, one of QoS 0 is answered, but not learnt: a burst
-// of them makes no other message wait.
+// of them makes no other message wait. Of samples that teach nothing the newest is held, for a label
+// with the id last.
 func (w *worker) forward(it *item) {
 	keeps := it.msg.QoS > 0 || it.mutation != nil || it.detached()
 	teaches := slices.ContainsFunc(it.examples, func(l example) bool { return l.label != "" || l.wait != 0 })
@@ -179,15 +180,38 @@ func (w *worker) forward(it *item) {
 		default:
 		}
 	}
+	it.idle = !keeps && !teaches
 	switch {
-	case keeps || teaches && w.hasRoom():
+	case it.idle && len(it.examples) == 0:
+		return
+	case keeps || it.idle && w.succeeds(it) || w.hasRoom():
 		w.held = append(w.held, it)
 		w.ring.Reserve(it.msg)
 		w.counts.held.Store(int64(len(w.held)))
+		return
 	case teaches:
 		w.counts.examplesDropped.Add(1)
 		it.asked(false)
 	}
+	w.held[len(w.held)-1].stale = true // some are held: there is no room
+}
+
+// succeeds removes the sample that another one replaces as the newest of its stream, and reports
+// whether there was one after the last message that must not be dropped.
+func (w *worker) succeeds(it *item) bool {
+	for i := len(w.held) - 1; i >= 0 && w.held[i].idle; i-- {
+		old := w.held[i]
+		if old.examples[0].from == it.examples[0].from && len(old.examples) == len(it.examples) {
+			if i > 0 && old.stale {
+				w.held[i-1].stale = true
+			}
+			w.held = slices.Delete(w.held, i, i+1)
+			w.ring.Release(w.ring.Size(old.msg))
+			old.free()
+			return true
+		}
+	}
+	return false
 }
 
 // hasRoom reports whether a message of QoS 0 is held where the committer is behind.

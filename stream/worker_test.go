@@ -176,6 +176,51 @@ func TestQoS0(t *testing.T) {
 	})
 }
 
+// TestNewestOfQoS0 holds labels with the id last against samples of QoS 0 that teach nothing, without ids,
+// which came while the journal was stuck.
+func TestNewestOfQoS0(t *testing.T) {
+	stuck := func(t *testing.T, labelledToo int) *rig {
+		r := one(t)
+		block := make(chan struct{})
+		r.journal.set(nil, block)
+		send := func(payload string) {
+			r.sendMessage(&mqtt.Message{Topic: p7, Payload: []byte(payload), QoS: 0})
+			if r.sent%50 == 0 {
+				time.Sleep(time.Second)
+			}
+		}
+		r.send(p7, labelled(0))
+		time.Sleep(time.Second)
+		for i := range labelledToo {
+			send(labelled(i + 1))
+		}
+		for i := range 300 {
+			send(fmt.Sprintf("[%d,0]", 1000+i))
+		}
+		time.Sleep(time.Second)
+		if held := r.node.counts.held.Load(); labelledToo == 0 && held > 1 {
+			t.Errorf("%d samples are held, want the newest alone", held)
+		}
+		r.send("edge/n1/bearing/label", `{"id":"last","label":"worn"}`)
+		time.Sleep(time.Second)
+		close(block)
+		time.Sleep(time.Minute)
+		return r
+	}
+	in("it is for the newest", t, func(t *testing.T) {
+		equal(t, "learnt", stuck(t, 0).models["bearing"].learnt(), []string{"ok 0", "worn 1299"})
+	})
+	in("it is refused where the newest was dropped", t, func(t *testing.T) {
+		r := stuck(t, 1000)
+		if s := r.node.Stats(); s.ExamplesDropped == 0 || s.Rejected[codec.UnknownID] != 1 {
+			t.Errorf("%d labels were dropped and %d refused, want some and 1", s.ExamplesDropped, s.Rejected[codec.UnknownID])
+		}
+		if learnt := r.models["bearing"].learnt(); slices.ContainsFunc(learnt, func(s string) bool { return strings.HasPrefix(s, "worn") }) {
+			t.Errorf("the label taught an older sample: %v", learnt[len(learnt)-1])
+		}
+	})
+}
+
 // A message on a topic that MQTT forbids, which some brokers forward, is refused and
 // acknowledged: without the acknowledgement it would come again on every connection.
 func TestForbiddenTopics(t *testing.T) {
