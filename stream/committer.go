@@ -155,7 +155,7 @@ func (c *committer) resume(ctx context.Context) {
 	now := time.Now()
 	for _, m := range c.models {
 		if len(m.owed) > 0 {
-			c.learn(ctx, m, m.owed)
+			c.learn(ctx, m, nil)
 		}
 		var dropped []*pendingSample
 		if m.pendingStore != nil { // inherited from the previous node
@@ -332,10 +332,10 @@ func (c *committer) commitGroup(ctx context.Context) {
 	g.reset()
 }
 
-// learn hands committed records to the model. If ctx ends first, the next node hands
-// them over, or the journal does after the next start.
+// learn hands committed records to the model, after those that it is owed. If ctx ends first,
+// the next node hands them over, or the journal does after the next start.
 func (c *committer) learn(ctx context.Context, m *modelState, records []online.Record) {
-	m.owed = nil
+	records, m.owed = append(m.owed, records...), nil
 	if err := m.Model.Learn(ctx, records); err != nil {
 		m.owed = records
 		c.log.Warn("learning is postponed; the journal has the records", "model", m.Name, "records", len(records), "reason", err)

@@ -130,6 +130,36 @@ func TestHandover(t *testing.T) {
 	})
 }
 
+// TestHandoverWhileTheModelIsSlow ends two nodes, one after the other, before a model has taken the labels
+// of the first.
+func TestHandoverWhileTheModelIsSlow(t *testing.T) {
+	in("the model gets every record, in order", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		m.Batch.MaxWait = 50 * time.Millisecond
+		slow, ready := m.Model.(*fakeModel), make(chan struct{})
+		slow.block = ready
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, labelled(1))
+		time.Sleep(time.Second)
+		r = r.handOver(cfg, m)
+		time.Sleep(time.Second)
+		go func() { // when the second node has given up handing them over, and still runs
+			time.Sleep(drainWithin - time.Millisecond)
+			slow.mu.Lock()
+			defer slow.mu.Unlock()
+			slow.block = nil
+		}()
+		r.handOver(cfg, m)
+		time.Sleep(time.Second)
+		equal(t, "learnt", slow.learnt()[:2], []string{"ok 1", "|"})
+		for i := range slow.learnt() {
+			if seq := slow.record(i).Seq; seq != uint64(i+1) {
+				t.Fatalf("record %d of the journal is learnt after %d others", seq, i)
+			}
+		}
+	})
+}
+
 func TestHandoverClears(t *testing.T) {
 	cfg, m := testConfig()
 	cfg.HomeAssistant.Enabled = true
