@@ -292,11 +292,11 @@ func (lp *Loop) finished(groups int) {
 	lp.mu.Unlock()
 }
 
-// Busy reports whether records that were handed over wait to be learnt.
+// Busy reports whether records that were handed over, or are in the journal, wait to be learnt.
 func (lp *Loop) Busy() bool {
 	lp.mu.Lock()
 	defer lp.mu.Unlock()
-	return lp.waiting > 0
+	return lp.waiting > 0 || lp.recovering()
 }
 
 // Idle blocks until all records handed over have been learnt, or ctx ends. It returns

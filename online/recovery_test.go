@@ -156,6 +156,9 @@ func TestRefusesWhileItRecovers(t *testing.T) {
 	if s := lp.Status(); !s.Recovering || lp.Idle(ctx) != ErrRecovering {
 		t.Errorf("idle while it recovers: %+v", s)
 	}
+	if !lp.Busy() { // its records are in the journal, not in its queue
+		t.Error("not busy while it recovers")
+	}
 	refused := make(chan error, 2)
 	go func() {
 		_, _, err := lp.State(ctx)
@@ -171,6 +174,9 @@ func TestRefusesWhileItRecovers(t *testing.T) {
 	}
 	if err := lp.Idle(ctx); err != nil {
 		t.Error(err)
+	}
+	if lp.Busy() {
+		t.Error("busy with nothing to learn")
 	}
 	stop()
 	if err := <-done; err != nil {
