@@ -189,7 +189,7 @@ func (lp *Loop) relearn(rec *Record) *Panic {
 	fresh := rec.Seq > r.Last
 	if p := r.leftOut[rec.Seq]; p != nil {
 		lp.learner.counters.StepsRefused++
-		lp.refused(Refused{rec.Seq, p, p})
+		lp.refused(Refused{rec.Seq, rec.Kind, p, p})
 	} else {
 		wasWarm, began := lp.learner.WarmedUp(), time.Now()
 		out, p := lp.learner.try(&rec.Event)
@@ -200,7 +200,7 @@ func (lp *Loop) relearn(rec *Record) *Panic {
 			lp.seq = max(lp.seq, rec.Seq)
 			lp.report(rec, &out, wasWarm, began)
 		case out.Refused != nil:
-			lp.refused(Refused{rec.Seq, out.Refused, nil})
+			lp.refused(Refused{rec.Seq, rec.Kind, out.Refused, nil})
 		}
 	}
 	if rec.Kind == Observe {

@@ -3,6 +3,7 @@ package online
 // Refused is a record that could not be learnt.
 type Refused struct {
 	Seq     uint64
+	Kind    Kind
 	Err     error
 	LeftOut *Panic // not nil if the record was left out
 }
@@ -32,7 +33,7 @@ func (l *Learner) replay(records []Record, leftOut map[uint64]*Panic) (refused [
 		r := &records[i]
 		if p := leftOut[r.Seq]; p != nil {
 			l.counters.StepsRefused++
-			refused = append(refused, Refused{r.Seq, p, p})
+			refused = append(refused, Refused{r.Seq, r.Kind, p, p})
 			continue
 		}
 		l.Expect(records[i:])
@@ -41,7 +42,7 @@ func (l *Learner) replay(records []Record, leftOut map[uint64]*Panic) (refused [
 			return nil, r.Seq, p
 		}
 		if out.Refused != nil {
-			refused = append(refused, Refused{r.Seq, out.Refused, nil})
+			refused = append(refused, Refused{r.Seq, r.Kind, out.Refused, nil})
 		}
 	}
 	return refused, 0, nil

@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"edge/internal/config"
@@ -52,7 +54,7 @@ func (d *Daemon) newLoop(cfg *config.Config, name string, kept *persist.Recovere
 	if kept.State != nil {
 		restored = kept.Seq
 	}
-	ready := d.logReady(name, kept, restored)
+	ready, lost := d.logReady(name, kept, restored), false
 	opts := online.LoopOptions{
 		Model: name, Seq: kept.Seq, Saved: kept.Seq, Queue: LearnQueue,
 		Checkpointer: d.store, Every: cfg.Store.Checkpoint.Every, Samples: cfg.Store.Checkpoint.Samples,
@@ -65,7 +67,7 @@ func (d *Daemon) newLoop(cfg *config.Config, name string, kept *persist.Recovere
 	if n, seq := len(kept.Records), kept.Seq; n > 0 { // Revive has seq: kept would keep the records in memory
 		d.log.Info("the model recovers: it learns its journal, and answers from its last checkpoint until then", "model", name, "restored", restored, "records", n)
 		opts.Recovery = &online.Recovery{
-			Journal: d.readable(), Last: kept.Records[n-1].Seq, Ready: ready, Refused: func(r online.Refused) { d.refusedAgain(name, r) },
+			Journal: d.readable(), Last: kept.Records[n-1].Seq, Ready: ready, Refused: func(r online.Refused) { lost = d.refusedAgain(name, r, lost) },
 			Revive: func() (*online.Learner, uint64, error) { return d.revive(learner.Config(), name, seq) },
 		}
 	} else {
@@ -88,15 +90,21 @@ func (d *Daemon) revive(cfg online.Config, name string, first uint64) (*online.L
 	return l, seq, err
 }
 
-// refusedAgain reports a record of the journal that could not be learnt.
-func (d *Daemon) refusedAgain(name string, r online.Refused) {
+// refusedAgain reports a record of the journal that could not be learnt. The first label that the
+// classes of the configuration do not allow is reported to the operator; lost: one was before.
+func (d *Daemon) refusedAgain(name string, r online.Refused, lost bool) bool {
 	if r.LeftOut == nil {
-		d.log.Debug("learning refused, as it was before", "model", name, "seq", r.Seq, "reason", r.Err)
-		return
+		level, text := slog.LevelDebug, "learning refused, as it was before"
+		if !lost && r.Kind == online.Observe && errors.Is(r.Err, online.ErrClass) {
+			lost, level, text = true, slog.LevelWarn, "labels are lost that a crash had left in the journal: the classes of the configuration have changed; stop the daemon before such a change, so that it learns them"
+		}
+		d.log.Log(context.Background(), level, text, "model", name, "seq", r.Seq, "reason", r.Err)
+		return lost
 	}
 	d.log.Error("a record of the journal is left out: learning it panics, which is an error of this program",
 		"model", name, "seq", r.Seq, "reason", r.Err, "stack", string(r.LeftOut.Stack))
 	d.handleNotice(online.Notice{Model: name, Kind: online.NoticeEventRefused, Detail: "left out: " + r.Err.Error(), Seq: r.Seq})
+	return lost
 }
 
 // logReady returns the function that logs the state that a model continues from.

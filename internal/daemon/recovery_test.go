@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +72,33 @@ func crashed(t *testing.T, cfg *config.Config, n int) {
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestLabelsThatClassesRefuse starts a daemon after a crash under a configuration whose classes are closed
+// and lack one of the journal.
+func TestLabelsThatClassesRefuse(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	cfg := recoverable(t, b.URL())
+	crashed(t, cfg, 60)
+	m := cfg.Models["m"]
+	m.Learner.Classes.Open, m.Learner.Classes.Names = false, []string{"a", "b"}
+	cfg.Models["m"] = m
+	var log bytes.Buffer
+	d, err := New(cfg, slog.New(slog.NewTextHandler(&log, nil)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	<-d.Loop("m").Recovered()
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if text := log.String(); strings.Count(text, "labels are lost") != 1 {
+		t.Errorf("the log does not tell once that labels are lost:\n%s", text)
 	}
 }
 
