@@ -15,6 +15,7 @@ type backup struct {
 	later        map[string]int
 	acknowledged int // messages
 	proven       map[*delivery]bool
+	taken        []*delivery // that were not acknowledged
 }
 
 // backUp copies the newest transaction of the state file, as edge backup does. Nil while that
@@ -35,6 +36,13 @@ func (w *world) backUp() *backup {
 	}
 	for i, d := range w.unproven.acknowledged {
 		b.proven[d] = d.proven && i < w.unproven.durable
+	}
+	if s := w.broker.sessions[w.name]; s != nil {
+		for _, d := range s.inflight {
+			if d.received {
+				b.taken = append(b.taken, d)
+			}
+		}
 	}
 	w.log("backup")
 	return b
@@ -65,6 +73,9 @@ func (w *world) restore(b *backup) {
 	}
 	for _, d := range w.unproven.acknowledged {
 		d.proven = b.proven[d]
+	}
+	for _, d := range b.taken {
+		d.adrift = d.acked
 	}
 	w.unproven.durable = len(w.unproven.acknowledged)
 }

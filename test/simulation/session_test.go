@@ -28,6 +28,7 @@ type delivery struct {
 	acked        bool       // the broker has read its acknowledgement, PUBACK or PUBREC
 	proven       bool       // acked, and the node can know it
 	lost         int        // number of the loss, see world.losses; 0: not lost
+	adrift       bool       // a restored backup has it as taken, and not that it was acknowledged since
 	ambiguous    *ambiguity // the node cannot know whether it is a repetition; nil: it can
 	released     bool       // QoS 2: the broker has read PUBREC, and not PUBCOMP
 	sentIn       int        // process that it was first sent to

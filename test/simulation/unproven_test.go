@@ -42,6 +42,7 @@ func (u *unproven) add(s *session, d *delivery) {
 		return
 	}
 	u.settleAnswers()
+	d.adrift = false
 	u.acknowledged = append(u.acknowledged, d)
 }
 
@@ -80,10 +81,11 @@ func (u *unproven) cursorStored(p *peer, commit bool) {
 }
 
 // open returns the messages whose acknowledgement remains unproven after the node has
-// read the cursor.
+// read the cursor. No cursor proves that of a message which the node had taken over an earlier
+// connection, if a restored backup makes it forget that it has acknowledged it again.
 func (u *unproven) open() (open []*delivery) {
 	for i, d := range u.acknowledged {
-		if !d.proven && (i >= u.cursor || d.conn != u.cursorConn) {
+		if !d.proven && (d.adrift || i >= u.cursor || d.conn != u.cursorConn) {
 			open = append(open, d)
 		}
 	}
