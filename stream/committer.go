@@ -150,7 +150,8 @@ func (c *committer) full(it *item) bool {
 }
 
 // resume restores the pending samples, and starts the timer of a minibatch that was
-// open when the node stopped.
+// open when the node stopped. Without one it records nothing: a checkpoint of a program that
+// learns nothing would only replace the older one.
 func (c *committer) resume(ctx context.Context) {
 	now := time.Now()
 	for _, m := range c.models {
@@ -166,9 +167,10 @@ func (c *committer) resume(ctx context.Context) {
 		m.Waiting = nil
 		m.pending.Store(int64(m.pendingStore.len()))
 		c.forget(m, dropped, &c.counts.pendingEvicted)
+		busy := m.Model.Busy() // if not, the status is that of all records
 		status := m.Model.Status()
 		m.labelCount = status.Learned + uint64(status.Open) + status.Behind
-		if m.Batch.MaxWait > 0 {
+		if m.Batch.MaxWait > 0 && (busy || m.open > 0 || status.Open > 0) {
 			m.since = now
 		}
 		if m.mark = m.Mark; c.announced && m.mark&markAnnounced == 0 {

@@ -24,6 +24,7 @@ type fakeModel struct {
 	block   chan struct{} // Learn waits until it is closed; nil: no wait
 	busy    bool          // Idle waits for its context
 	behind  bool          // Busy
+	open    int           // samples that an earlier run left in the minibatch
 
 	imported []string // of the classes
 }
@@ -45,7 +46,7 @@ func (m *fakeModel) Status() *online.Status {
 		return m.status
 	}
 	s := &online.Status{Learned: m.post.N, Classes: &online.ClassList{Names: m.post.Names, Former: m.post.Aliases, Imported: m.imported}}
-	s.Seq = m.seq
+	s.Seq, s.Open = m.seq, m.open
 	m.status, m.of = s, m.post
 	s.Scores.N, s.Scores.Error, s.Scores.Classes = m.post.N, 0.25, m.post.Names
 	for i := range m.post.Names {
