@@ -31,13 +31,12 @@ func (c *Config) Exposures(path string) []Exposure {
 		}
 		found = append(found, Exposure{file, reason, advice + " " + file})
 	}
-	secret := os.Expand(c.MQTT.Password.File, os.Getenv)
 	look(path, write, "any user may change the configuration", "chmod o-w")
 	for _, s := range []struct{ file, name string }{
-		{secret, "the password"}, {c.MQTT.TLS.Key, "the private key"},
-		{os.Expand(c.HTTP.Password.File, os.Getenv), "the page's password"}, {os.Expand(c.HTTP.TLS.Key, os.Getenv), "the page's private key"},
+		{c.MQTT.Password.File, "the password"}, {c.MQTT.TLS.Key, "the private key"},
+		{c.HTTP.Password.File, "the page's password"}, {c.HTTP.TLS.Key, "the page's private key"},
 	} {
-		look(s.file, read|write, "any user may read or change "+s.name, "chmod o=")
+		look(os.Expand(s.file, os.Getenv), read|write, "any user may read or change "+s.name, "chmod o=")
 	}
 	store, err := c.StorePath()
 	if err != nil {

@@ -51,8 +51,7 @@ func (c Certificate) Files() []string {
 
 // Load reads the certificate and its key.
 func (c Certificate) Load() (tls.Certificate, error) {
-	files := c.Files()
-	return tls.LoadX509KeyPair(files[0], files[1])
+	return mqtt.LoadKeyPair(c.Cert, c.Key)
 }
 
 // ReadPassword returns the password; an empty one is an error.

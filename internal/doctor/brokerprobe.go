@@ -195,10 +195,16 @@ func (p *brokerProbe) certificate(c *broker.Client) {
 	p.d.validity("broker's certificate", tls.VersionName(c.TLS.Version)+"; the broker's certificate is valid", c.TLS.PeerCertificates[0])
 }
 
-// validity examines until when a certificate is valid.
+// validity examines from when until when a certificate is valid.
 func (d *Diagnosis) validity(check, detail string, c *x509.Certificate) {
+	late := time.Now().Before(c.NotBefore)
+	if late {
+		detail += " from " + c.NotBefore.Format(time.DateOnly)
+	}
 	detail += " until " + c.NotAfter.Format(time.DateOnly)
 	switch left := time.Until(c.NotAfter); {
+	case late:
+		d.fail(check, detail, "check the clock of this machine, or take another certificate")
 	case left < 0:
 		d.fail(check, detail, "renew it, or check the clock of this machine")
 	case left < expiresSoon:

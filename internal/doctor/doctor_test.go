@@ -157,6 +157,9 @@ func TestOwnCertificateIsJudged(t *testing.T) {
 	c.NotAfter = time.Now().Add(-time.Hour)
 	d.validity("own certificate", "valid", c)
 	d.expect(t, "fail own certificate")
+	d, c.NotAfter, c.NotBefore = &Diagnosis{Grade: OK}, time.Now().Add(1000*time.Hour), time.Now().Add(time.Hour)
+	d.validity("own certificate", "valid", c)
+	d.expect(t, "fail own certificate: valid from "+c.NotBefore.Format(time.DateOnly)+" until", "check the clock")
 }
 
 func TestSpaceIsJudged(t *testing.T) {

@@ -26,9 +26,11 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 		doubts = append(doubts, key+": "+fmt.Sprintf(format, args...))
 	}
 	var errs []error
-	read := func(key string, secret mqtt.Secret, all func() error) {
+	read := func(key string, secret mqtt.Secret, tls string, all func() error) {
 		if name := config.FirstUnset(secret.File); name != "" {
 			doubt(key+".password", "${%s} is not set here, so that the file was not read", name)
+		} else if name := config.FirstUnset(tls); name != "" {
+			doubt(key+".tls", "${%s} is not set here, so that the files were not read", name)
 		} else if env := secret.Env; env != "" && os.Getenv(env) == "" {
 			doubt(key+".password", "%s is not set here; the daemon needs it", env)
 		} else if err := all(); errors.Is(err, fs.ErrPermission) {
@@ -37,9 +39,9 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 			errs = append(errs, exit.With(exit.Config, err))
 		}
 	}
-	read("mqtt", c.MQTT.Password, func() error { _, err := c.MQTT.Credentials(); return err })
+	read("mqtt", c.MQTT.Password, c.MQTT.TLS.CA+c.MQTT.TLS.Cert+c.MQTT.TLS.Key, func() error { _, err := c.MQTT.Credentials(); return err })
 	if c.HTTP.Listen != "" {
-		read("http", c.HTTP.Password, c.HTTP.Readable)
+		read("http", c.HTTP.Password, c.HTTP.TLS.Cert+c.HTTP.TLS.Key, c.HTTP.Readable)
 	}
 	path, err := c.StorePath()
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 type TLS struct {
 	// CA is a file of trusted PEM certificates. Empty: those of the system.
 	CA string `yaml:"ca"`
-	// Cert and Key are certificate and key of the node, PEM files. Both or none.
+	// Cert and Key are certificate and key of the node, PEM files. Both or none. ${NAME} in a
+	// path, that of CA too, is replaced by that environment variable, which has to be set.
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
 	// ServerName is the expected name in the broker's certificate. Empty: the host of

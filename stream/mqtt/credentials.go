@@ -33,8 +33,8 @@ func (m Config) Credentials() (digest string, err error) {
 
 // Files returns the paths of the files that Credentials reads.
 func (m Config) Files() (paths []string) {
-	for _, path := range []string{os.Expand(m.Password.File, os.Getenv), m.TLS.CA, m.TLS.Cert, m.TLS.Key} {
-		if path != "" {
+	for _, path := range []string{m.Password.File, m.TLS.CA, m.TLS.Cert, m.TLS.Key} {
+		if path = os.Expand(path, os.Getenv); path != "" {
 			paths = append(paths, path)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -57,7 +58,13 @@ func (m Config) ClientOptions(id string) (*paho.ClientOptions, error) {
 
 // Advice returns the remedy for a failed connection, as the end of a sentence; "" if there is none.
 func Advice(err error) string {
-	switch {
+	switch alert := brokersAlert(err); {
+	case strings.Contains(alert, "certificate required"):
+		return "the broker wants a certificate of an authority that it trusts: set mqtt.tls.cert and mqtt.tls.key"
+	case strings.Contains(alert, "protocol version"):
+		return "the broker speaks other versions of TLS than mqtt.tls.min_version allows; or update it"
+	case alert != "":
+		return "the broker refuses TLS with this node, most likely its certificate: see when mqtt.tls.cert is valid (edge doctor), the broker's clock, and the authority that the broker trusts; its log may say more"
 	case errors.As(err, new(*ProtocolError)), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, os.ErrDeadlineExceeded): // of reading; a server that is not reached has another error
 		return "is this the address of an MQTT 3.1.1 broker, and its port the one for TLS (mqtts) or without (mqtt)?"
@@ -95,38 +102,12 @@ func Dial(ctx context.Context, u *url.URL, tlsConfig *tls.Config, within time.Du
 	}
 	cfg := tlsConfig.Clone()
 	cfg.ServerName = cmp.Or(cfg.ServerName, u.Hostname())
-	secure := tls.Client(nc, cfg)
+	secure := &tlsConn{Conn: tls.Client(nc, cfg)}
 	if err := secure.HandshakeContext(ctx); err != nil {
 		nc.Close()
 		return nil, err
 	}
 	return secure, nil
-}
-
-// load reads the certificates.
-func (t TLS) load() (*tls.Config, error) {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if t.MinVersion == "1.3" {
-		cfg.MinVersion = tls.VersionTLS13
-	}
-	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
-		if err != nil {
-			return nil, fmt.Errorf("read ca: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca %s: holds no PEM certificate", t.CA)
-		}
-	}
-	if t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-		if err != nil {
-			return nil, fmt.Errorf("cert, key: %w", err)
-		}
-		cfg.Certificates = []tls.Certificate{pair}
-	}
-	return cfg, nil
 }
 
 // noStore stores nothing. paho would store every unacknowledged message of QoS 1 to

@@ -36,16 +36,9 @@ func (s Secret) Validate() error {
 func (s Secret) Resolve() (string, error) {
 	switch {
 	case s.File != "":
-		unset := ""
-		path := os.Expand(s.File, func(name string) string {
-			value, ok := os.LookupEnv(name)
-			if !ok {
-				unset = cmp.Or(unset, name)
-			}
-			return value
-		})
-		if unset != "" { // as empty it would name another file
-			return "", fmt.Errorf("read secret: ${%s} is not set here; set it to the folder of the secret, as root: %[1]s=/etc/edge", unset)
+		path, err := expand(s.File)
+		if err != nil {
+			return "", fmt.Errorf("read secret: %w", err)
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -64,4 +57,21 @@ func (s Secret) Resolve() (string, error) {
 		return v, nil
 	}
 	return "", nil
+}
+
+// expand replaces each ${NAME} of a path by that environment variable, which has to be set: as
+// empty it would name another file.
+func expand(path string) (string, error) {
+	unset := ""
+	path = os.Expand(path, func(name string) string {
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			unset = cmp.Or(unset, name)
+		}
+		return value
+	})
+	if unset != "" {
+		return "", fmt.Errorf("${%s} is not set here; set it to the folder of the file, as root: %[1]s=/etc/edge", unset)
+	}
+	return path, nil
 }
