@@ -37,3 +37,35 @@ func TestOpenWrtUpgrade(t *testing.T) {
 		})
 	}
 }
+
+// TestPurgeRemovesCredentials runs the script of a purge: no file stays that the unit passes
+// as a credential, and neither does the folder.
+func TestPurgeRemovesCredentials(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "etc/edge"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(read(t, "configs/edge.service")) {
+		if _, file, is := strings.Cut(strings.TrimSpace(line), ":/etc/edge/"); is && strings.HasPrefix(line, "LoadCredential=") {
+			n++
+			if err := os.WriteFile(filepath.Join(root, "etc/edge", file), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n == 0 {
+		t.Fatal("the unit passes no credentials")
+	}
+	script := strings.NewReplacer("/etc/edge", root+"/etc/edge", "/var/lib", root+"/var/lib", "/run/systemd", root+"/run/systemd",
+		"deb-systemd-helper", "no-such-program").Replace(read(t, "packaging/scripts/deb.postrm"))
+	if out, err := exec.CommandContext(t.Context(), "sh", "-c", script, "postrm", "purge").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(root, "etc/edge*", "*")); len(left) > 0 {
+		t.Errorf("a purge leaves %q", left)
+	}
+	if _, err := os.Stat(filepath.Join(root, "etc/edge")); err == nil {
+		t.Error("a purge leaves the folder")
+	}
+}

@@ -66,7 +66,9 @@ func LoadKeyPair(cert, key string) (pair tls.Certificate, err error) {
 	case strings.Contains(text, "failed to parse private key"):
 		remedy = "; a key with a password cannot be used: openssl pkey -in KEY -out NEW writes it without"
 	case strings.Contains(text, "any PEM data in certificate"):
-		remedy = "; a certificate in DER becomes PEM by openssl x509 -inform der -in CERT -out NEW"
+		remedy = "; a certificate in DER becomes PEM by openssl x509 -inform der -in CERT -out NEW; a credential of edge.service is empty where its file is missing"
+	case strings.Contains(text, "any PEM data in key"):
+		remedy = "; a key in DER becomes PEM by openssl pkey -inform der -in KEY -out NEW; a credential of edge.service is empty where its file is missing"
 	}
 	return pair, fmt.Errorf("%s: %w%s", names, err, remedy)
 }

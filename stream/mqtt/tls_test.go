@@ -59,6 +59,7 @@ func TestCertificatesThatCannotBeUsed(t *testing.T) {
 	folder := t.TempDir()
 	writeCertificate(t, folder, "a")
 	writeCertificate(t, folder, "b")
+	writeFile(t, filepath.Join(folder, "empty"), []byte("\n"))
 	t.Setenv("CERTIFICATES", folder)
 	in := func(name string) string { return filepath.Join(folder, name) }
 	for name, tc := range map[string]struct {
@@ -72,6 +73,7 @@ func TestCertificatesThatCannotBeUsed(t *testing.T) {
 		"another key":            {TLS{Cert: in("a.pem"), Key: in("b.key")}, []string{in("a.pem"), in("b.key"), "give the key with which this certificate was requested"}},
 		"a key with a password":  {TLS{Cert: in("a.pem"), Key: in("a.locked")}, []string{in("a.locked"), "openssl pkey -in KEY"}},
 		"a certificate in DER":   {TLS{Cert: in("a.der"), Key: in("a.key")}, []string{in("a.der"), "openssl x509 -inform der"}},
+		"an empty key":           {TLS{Cert: in("a.pem"), Key: in("empty")}, []string{in("empty"), "empty where its file is missing"}},
 		"both exchanged":         {TLS{Cert: in("a.key"), Key: in("a.pem")}, []string{in("a.key"), "switched"}},
 		"an authority in DER":    {TLS{CA: in("a.der")}, []string{"no PEM certificate; one in DER becomes PEM by openssl x509 -inform der -in " + in("a.der")}},
 		"no key":                 {TLS{Cert: in("a.pem"), Key: in("absent.key")}, []string{"cert, key: open " + in("absent.key")}},
