@@ -324,7 +324,10 @@ func openReadOnly(path string, opts Options) (*Store, error) {
 	if err := s.setDatabase(db, file); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return s, s.loadRedo()
+	if err := s.loadRedo(); err != nil {
+		return nil, errors.Join(err, guard(db.Close))
+	}
+	return s, nil
 }
 
 // SetMaxSize changes Options.MaxSize.

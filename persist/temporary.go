@@ -20,13 +20,22 @@ func CreateTemp(path string) (*os.File, error) {
 	removeStale(path)
 	for {
 		file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+temporary)
+		if at := new(fs.PathError); errors.As(err, &at) {
+			at.Path = path // the caller knows this name
+		}
 		if err != nil {
 			return nil, err
 		}
-		if ours, err := lockNamed(file); err != nil || ours {
-			return file, err
+		ours, err := lockNamed(file)
+		if ours {
+			return file, nil
 		}
-		_ = file.Close() // another process removed it as stale before it was locked
+		_ = file.Close()
+		if err != nil {
+			_ = os.Remove(file.Name())
+			return nil, err
+		}
+		// Another process removed it as stale before it was locked.
 	}
 }
 
@@ -37,6 +46,19 @@ func Rename(from, to string) error {
 		return err
 	}
 	return syncDir(filepath.Dir(to))
+}
+
+// MakeFolder creates a folder with mode 0700 if there is none. It syncs the folder's parent, so
+// that the name survives a power cut.
+func MakeFolder(path string) error {
+	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // a use of the folder has the error of what is none
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 // RemoveUnlocked removes a file. It returns ErrLocked if another process has the

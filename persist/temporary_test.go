@@ -5,6 +5,7 @@ package persist
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,5 +92,29 @@ func TestStaleTemporaries(t *testing.T) {
 		if err := living.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// The error of a folder that is not there names the file that is wanted, not that which would have been renamed to it.
+func TestCreateTempNamesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "absent", "report.html")
+	if _, err := CreateTemp(path); err == nil || err.Error() != "open "+path+": no such file or directory" {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// MakeFolder makes a folder for the owner alone, once.
+func TestMakeFolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "exports")
+	for range 2 {
+		if err := MakeFolder(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != fs.ModeDir|0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := MakeFolder(filepath.Join(path, "a", "b")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("in a folder that is not there: %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func (e exports) write(model, name, shape string, state []byte) (about map[strin
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(e.dir, 0o700); err != nil {
+	if err := persist.MakeFolder(e.dir); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	if there, err := filepath.Glob(filepath.Join(e.dir, "*.db")); err == nil && len(there) >= maxExports {

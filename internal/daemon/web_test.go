@@ -66,6 +66,10 @@ func TestRequestsRefused(t *testing.T) {
 		"no such model":             {"GET", "/api/v1/models/pump", nil, "", http.StatusNotFound},
 		"events of no such model":   {"GET", "/api/v1/events?model=pump", nil, "", http.StatusNotFound},
 		"another method":            {"DELETE", "/api/v1/models/wear", nil, "", http.StatusMethodNotAllowed},
+		"metrics by another method": {"POST", "/metrics", nil, "", http.StatusMethodNotAllowed},
+		"events by another method":  {"POST", "/api/v1/events", nil, "", http.StatusMethodNotAllowed},
+		"health by another method":  {"POST", "/healthz", nil, "", http.StatusMethodNotAllowed},
+		"ready by another method":   {"PUT", "/readyz", nil, "", http.StatusMethodNotAllowed},
 		"labels without permission": {"POST", "/api/v1/models/wear/label", map[string]string{"Content-Type": "application/json"}, `{}`, http.StatusForbidden},
 		"profiles, not asked for":   {"GET", "/debug/pprof/", nil, "", http.StatusNotFound},
 	} {

@@ -109,6 +109,7 @@ func TestTopicOfAReplay(t *testing.T) {
 		"shared subscription":  {stream("[$share/g/sensors/#]"), "sensors/gas", ""},
 		"the only one":         {stream("[lab/gas]"), "lab/gas", ""},
 		"one of several":       {stream("[lab/gas, lab/air]"), "", "takes sensors/gas: give --topic one that matches lab/gas or lab/air"},
+		"of an input":          {parsed(t, strings.Replace(minimal, "topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]", "inputs: {a: {topics: [lab/+/a], signals: [x]}, b: {topics: [lab/+/b], signals: [y]}}, window: {length: 2}", 1)), "", "give --topic one that matches lab/+/a or lab/+/b"},
 		"only with a wildcard": {stream("[lab/+/gas]"), "", "give --topic one that matches lab/+/gas"},
 	} {
 		got, err := topicOf("gas", tc.cfg)

@@ -35,7 +35,7 @@ func topicOf(name string, cfg *config.Config) (string, error) {
 		if s.Takes(topic) {
 			return topic, nil
 		}
-		named = append(named, s.Topics...)
+		named = append(named, s.Filters()...)
 	}
 	if len(named) == 1 && !strings.ContainsAny(named[0], "+#$") {
 		return named[0], nil

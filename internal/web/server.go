@@ -178,6 +178,9 @@ func (w *Server) handler() http.Handler {
 	rest.HandleFunc("GET /api/v1/models/{model}/fleet", w.fleet)
 	rest.Handle("POST /api/v1/models/{model}/label", http.NewCrossOriginProtection().Handler(http.HandlerFunc(w.label)))
 	rest.HandleFunc("GET /{$}", servePage)
+	for _, before := range []string{"/metrics", "/api/v1/events", "/healthz", "/readyz"} {
+		rest.HandleFunc("GET "+before, http.NotFound) // routed before; of another method the answer is 405
+	}
 	if w.Config.Pprof {
 		runtime.MemProfileRate = memProfileRate
 		rest.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -184,16 +184,19 @@ func importGroup(i *ast.ImportSpec) int {
 	return 0
 }
 
-// A file gets its name by persist.Rename, which makes the name durable.
+// A file gets its name by persist.Rename, and a folder by persist.MakeFolder, which make the
+// name durable.
 func TestRenames(t *testing.T) {
 	for _, s := range read(t, sources) {
-		if strings.HasSuffix(s.path, "_test.go") || below(filepath.ToSlash(s.path), "persist") {
+		path := filepath.ToSlash(s.path)
+		if strings.HasSuffix(s.path, "_test.go") || below(path, "persist") || below(path, "packaging") || below(path, "test") {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
-			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Rename" {
-				if of, ok := sel.X.(*ast.Ident); ok && of.Name == "os" {
-					t.Errorf("%s: os.Rename, want persist.Rename", s.set.Position(sel.Pos()))
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				want := map[string]string{"Rename": "Rename", "Mkdir": "MakeFolder", "MkdirAll": "MakeFolder"}[sel.Sel.Name]
+				if of, ok := sel.X.(*ast.Ident); ok && of.Name == "os" && want != "" {
+					t.Errorf("%s: os.%s, want persist.%s", s.set.Position(sel.Pos()), sel.Sel.Name, want)
 				}
 			}
 			return true
