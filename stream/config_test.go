@@ -31,7 +31,10 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 	}{
 		{func(c *Config) { c.Node = "Pi 4" }, "node Pi 4: want [a-z0-9_-]"},
 		{func(c *Config) { c.MQTT.Servers = nil }, "mqtt.servers []: want at least one"},
-		{func(c *Config) { c.MQTT.Servers = []string{"broker:1883"} }, "mqtt.servers broker:1883: want tcp://"},
+		{func(c *Config) { c.MQTT.Servers = []string{"broker:1883"} }, "mqtt.servers broker:1883: want mqtt://broker:1883, or mqtts:// with TLS"},
+		{func(c *Config) { c.MQTT.Servers = []string{"192.0.2.7:1883"} }, "mqtt.servers 192.0.2.7:1883: want mqtt://192.0.2.7:1883,"},
+		{func(c *Config) { c.MQTT.Servers = []string{"mqtt:broker"} }, "mqtt.servers mqtt:broker: want tcp://"},
+		{func(c *Config) { c.MQTT.Servers = []string{"http://broker"} }, "mqtt.servers http://broker: want tcp://"},
 		{func(c *Config) { c.MQTT.Servers = []string{"tcp://edge:hunter2@broker"} }, "mqtt.servers: an address has a user"},
 		{func(c *Config) { c.MQTT.QoS = 2 }, "mqtt.qos 2: want 0 or 1"},
 		{func(c *Config) { c.MQTT.Keepalive = 1500 * time.Millisecond }, "mqtt.keepalive 1.5s: want whole seconds"},

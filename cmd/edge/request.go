@@ -13,6 +13,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/config"
 	"edge/internal/exit"
+	"edge/stream/field"
 )
 
 func newRequestCommand() *cobra.Command {
@@ -23,7 +24,8 @@ func newRequestCommand() *cobra.Command {
 		Short: "Ask a running daemon to do something, over MQTT",
 		Long: `request sends <base>/<node>/request/VERB[/MODEL] to the broker of the
 configuration and prints the answer, a JSON object. The daemon must have
-control.enabled. docs/guide/control.md lists the verbs and what they do:
+control.enabled. reset needs a MODEL; where others have none, they are for the
+only model, or for all. docs/guide/control.md lists the verbs and what they do:
 
   ping  health_check  set_log_level  reload
   freeze  unfreeze  learning  checkpoint  export  rollback
@@ -42,6 +44,9 @@ control.enabled. docs/guide/control.md lists the verbs and what they do:
 				return exit.With(exit.Usage, fmt.Errorf("--data %.40q is not JSON", data))
 			}
 			what := args[0]
+			if what == "reset" && len(args) == 1 {
+				return exit.With(exit.Usage, fmt.Errorf("request reset: there is no way back: name the model, as edge request reset %s", field.Names(cfg.Models)[0]))
+			}
 			if len(args) == 2 {
 				what += "/" + args[1]
 			}

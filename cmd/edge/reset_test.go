@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,5 +59,17 @@ func TestResetAsks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A request for a reset names its model: there is no way back, also where a node has only one.
+func TestRequestResetNamesTheModel(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "edge.yaml")
+	if err := os.WriteFile(config, []byte("mqtt: {servers: [mqtt://127.0.0.1:1]}\nstreams: {s: {topics: [x], features: [a]}}\nmodels: {pump: {streams: [s]}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errOut := edge(t, "request", "reset", "-c", config, "--wait", "1s")
+	if code != exit.Usage || !strings.Contains(errOut, "name the model, as edge request reset pump") {
+		t.Errorf("exits with %d and prints %q", code, errOut)
 	}
 }

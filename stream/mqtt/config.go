@@ -138,9 +138,12 @@ func (m Config) Validate() error {
 	}
 	for _, s := range m.Servers {
 		u, err := url.Parse(s)
+		first, _, _ := strings.Cut(s, ":")
 		switch {
 		case strings.Contains(s, "@"): // it may have a password, also where it cannot be read
 			errs = append(errs, errors.New("servers: an address has a user or password in it: want username and password as keys, and %40 for any other @"))
+		case s != "" && serverPorts[first] == "" && !strings.Contains(s, "://"): // a host, and perhaps a port, as other programs take it
+			errs = append(errs, field.Check(false, "servers", s, "mqtt://"+s+", or mqtts:// with TLS"))
 		case err != nil:
 			errs = append(errs, errors.New("servers: an address cannot be read: want scheme://host:port"))
 		case serverPorts[u.Scheme] == "" || u.Hostname() == "":
