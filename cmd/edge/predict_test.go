@@ -165,7 +165,7 @@ func TestPredictLeavesOutEmptyRows(t *testing.T) {
 	if a := answersOf(t, out); code != exit.OK || len(a) != 2 || a[0].Row != 1 || a[1].Row != 4 || a[1].Label != "a" {
 		t.Errorf("exit %d: %s%s", code, errOut, out)
 	}
-	if want := "gaps: 2 rows without any feature are left out\n"; errOut != want {
+	if want := "gaps: left out: 2 rows without any feature\n"; errOut != want {
 		t.Errorf("it says %q, want %q", errOut, want)
 	}
 }

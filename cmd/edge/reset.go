@@ -12,6 +12,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/exit"
 	"edge/internal/statefile"
+	"edge/internal/terminal"
 	"edge/persist"
 )
 
@@ -79,7 +80,7 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 			return exit.With(exit.Store, err)
 		}
 		learnt[i] = learntSamples(store, &info)
-		if !yes && !confirmed(cmd, answers, fmt.Sprintf("Forget all of model %s in %s (%d samples, %d waiting for labels)?", name, state, learnt[i], info.Pending)) {
+		if !yes && !confirmed(cmd, answers, fmt.Sprintf("Forget all of model %s in %s (%s, %d waiting for labels)?", name, state, terminal.Count(int(learnt[i]), "sample"), info.Pending)) {
 			return fmt.Errorf("reset: model %s was not confirmed, so nothing was changed; --yes answers yes", name)
 		}
 	}
@@ -87,7 +88,7 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 		if err := store.Reset(name); err != nil {
 			return exit.With(exit.Store, err)
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "model %s has forgotten %d samples\n", name, learnt[i])
+		fmt.Fprintf(cmd.OutOrStdout(), "model %s has forgotten %s\n", name, terminal.Count(int(learnt[i]), "sample"))
 	}
 	return nil
 }

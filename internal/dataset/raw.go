@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"edge/internal/terminal"
 	"edge/stream/codec"
 	"edge/stream/signal"
 )
@@ -39,15 +40,12 @@ type Tally struct {
 // String returns the tally as edge windows prints it, without counts that are usually 0 and
 // are 0.
 func (t Tally) String() string {
-	what := "samples"
+	what := "sample"
 	if t.Windows {
-		what = "windows"
+		what = "window"
 	}
-	devices := "devices"
-	if t.Devices == 1 {
-		devices = "device"
-	}
-	text := fmt.Sprintf("%d rows, %d %s: %d %s (%d late, %d gaps, %d thin, %d mixed", t.Rows, t.Devices, devices, t.Samples, what, t.Late, t.Gaps, t.Thin, t.Mixed)
+	text := fmt.Sprintf("%s, %s: %s (%d late, %s, %d thin, %d mixed", terminal.Count(int(t.Rows), "row"), terminal.Count(int(t.Devices), "device"),
+		terminal.Count(int(t.Samples), what), t.Late, terminal.Count(int(t.Gaps), "gap"), t.Thin, t.Mixed)
 	for _, more := range []struct {
 		n    uint64
 		word string

@@ -71,7 +71,7 @@ func TestRawFiles(t *testing.T) {
 				w.Length, w.Hop, w.MinRows, w.MaxGap = signal.Span{Time: 2 * time.Second}, signal.Span{Time: 2 * time.Second}, 2, 3*time.Second
 			}),
 			text: "ts,x,label\n2026-11-22T17:00:00Z,1,a\n2026-11-22T18:00:01+01:00,2,a\n1795366801,9,a\n2026-11-22 17:00:02,3,a\n1795366804000,4,a\n1795366820,5,a\n",
-			want: []string{"@1795366802000 [1.5 1 2] a"}, tally: "6 rows, 1 device: 1 windows (1 late, 1 gaps, 1 thin, 0 mixed)",
+			want: []string{"@1795366802000 [1.5 1 2] a"}, tally: "6 rows, 1 device: 1 window (1 late, 1 gap, 1 thin, 0 mixed)",
 		},
 		"rows without a window": {
 			raw: rawOf([]string{"x", "on"}, nil), text: "time,x,on,label\n1,.5,ON,a\n2,+1,closed,b\n",
@@ -96,7 +96,7 @@ func TestRawFiles(t *testing.T) {
 		},
 		"missing values are refused": {
 			raw: rawOf([]string{"x", "y"}, nil), text: "t,x,y,label\n1,1,,a\n2,NA,1,a\n3,1,2,a\n",
-			want: []string{"#3000 [1 2] a"}, tally: "3 rows, 1 device: 1 samples (0 late, 0 gaps, 0 thin, 0 mixed, 2 refused)",
+			want: []string{"#3000 [1 2] a"}, tally: "3 rows, 1 device: 1 sample (0 late, 0 gaps, 0 thin, 0 mixed, 2 refused)",
 		},
 		"missing values are marginalised": {
 			raw: rawOf([]string{"x", "y"}, func(s *codec.Stream) { s.OnMissing = codec.OnMissingMarginalise }), text: "t,x,y,label\n1,1,,a\n2,NA,1,\n",

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+
+	"edge/internal/terminal"
 )
 
 // Selection selects rows of a file and their order.
@@ -31,7 +33,7 @@ func (s Selection) Of(d *File) (Rows, error) {
 				sum += n
 			}
 			if sum != len(all) {
-				return nil, fmt.Errorf("%s: the batch sizes add up to %d rows, the file has %d", d.path, sum, len(all))
+				return nil, fmt.Errorf("%s: the batch sizes add up to %s, the file has %d", d.path, terminal.Count(sum, "row"), len(all))
 			}
 		}
 		rng := rand.New(rand.NewPCG(*s.Shuffle, 0))

@@ -21,14 +21,14 @@ func describeSignals(w io.Writer, name string, s codec.Stream, verbose bool) {
 	from := strings.Join(s.Filters(), ", ")
 	as := ", as " + format(s)
 	if n := len(s.Raw.Inputs); n > 0 {
-		as = ", by " + count(n, "input")
+		as = ", by " + terminal.Count(n, "input")
 	}
-	fmt.Fprintf(w, "stream   %s: %s from %s%s\n", name, count(len(s.SignalNames()), "signal"), from, as)
+	fmt.Fprintf(w, "stream   %s: %s from %s%s\n", name, terminal.Count(len(s.SignalNames()), "signal"), from, as)
 	list := ": " + strings.Join(names, ", ")
 	if !verbose && len(names) > 6 {
 		list = fmt.Sprintf(": %s, … (-v lists them)", strings.Join(names[:4], ", "))
 	}
-	fmt.Fprintf(w, "         %s%s\n", count(len(names), "feature"), list)
+	fmt.Fprintf(w, "         %s%s\n", terminal.Count(len(names), "feature"), list)
 	size := stage.Size(s.Raw.Rate.Hz)
 	if window := stage.Window; window.Length.Message {
 		fmt.Fprintf(w, "         each message is a window; no rows are kept\n")
@@ -40,28 +40,20 @@ func describeSignals(w io.Writer, name string, s codec.Stream, verbose bool) {
 		fmt.Fprintf(w, "         windows of %s every %s, which begin anew after a silence of %v%s\n", rowsOrTime(window.Length), rowsOrTime(stage.Hop()), stage.Gap(s.Raw.Rate.Hz), late)
 		kept, most := "at most", uint64(size.Most*size.RowBytes)
 		if size.Rows > 0 && size.Rows < size.Most {
-			kept = fmt.Sprintf("%d rows of %s, %s a device; at most", size.Rows, count(size.Signals, "signal"), terminal.Bytes(uint64(size.Rows*size.RowBytes)))
+			kept = fmt.Sprintf("%d rows of %s, %s a device; at most", size.Rows, terminal.Count(size.Signals, "signal"), terminal.Bytes(uint64(size.Rows*size.RowBytes)))
 		}
 		with := ""
 		if n := s.Devices(); n > 1 {
 			with = fmt.Sprintf(", %s with %d devices", terminal.Bytes(most*uint64(n)), n)
 		}
 		fmt.Fprintf(w, "         memory: %s %d rows of %s, %s a device%s, and %s to compute the features\n",
-			kept, size.Most, count(size.Signals, "signal"), terminal.Bytes(most), with, terminal.Bytes(uint64(size.Shared)))
+			kept, size.Most, terminal.Count(size.Signals, "signal"), terminal.Bytes(most), with, terminal.Bytes(uint64(size.Shared)))
 	}
 	if size.PerHour >= 10 {
 		fmt.Fprintf(w, "         %.0f samples an hour of each device\n", size.PerHour)
 	} else if size.PerHour > 0 {
 		fmt.Fprintf(w, "         %.2g samples an hour of each device\n", size.PerHour)
 	}
-}
-
-// count returns a number of things: 1 signal, 3 signals.
-func count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // rowsOrTime returns a span for people.
@@ -93,7 +85,7 @@ func SignalDoubts(c *config.Config) (doubts []string) {
 			doubts = append(doubts, fmt.Sprintf("%s: the payloads have no time, so that what the broker kept during an outage (mqtt.persistent_session) is a window of the moment in which it comes: qos: 0 on the stream drops it", key))
 		}
 		if size.Thin {
-			doubts = append(doubts, fmt.Sprintf("%s: no sample is made: %v has %s, and min_rows is %d: a longer length, or a smaller min_rows", key, window.Length, count(size.Rows, "row"), window.MinRows))
+			doubts = append(doubts, fmt.Sprintf("%s: no sample is made: %v has %s, and min_rows is %d: a longer length, or a smaller min_rows", key, window.Length, terminal.Count(size.Rows, "row"), window.MinRows))
 		}
 		together := !window.Length.Set() || window.Correlations && size.Signals > 1 && !size.Uncorrelated
 		if together && len(s.Raw.Inputs) > 1 && !stage.Hold.Set() && s.OnMissing == codec.OnMissingReject {

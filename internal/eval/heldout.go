@@ -51,7 +51,7 @@ func (s *Splits) cut(mode string, t *dataset.Table) ([]split, error) {
 	n := len(t.Labels)
 	if mode == "cv" {
 		if s.Repeats < 2 || s.Repeats > n {
-			return nil, fmt.Errorf("%d folds of %d rows: want 2 to %d", s.Repeats, n, n)
+			return nil, fmt.Errorf("%d folds of %s: want 2 to %d", s.Repeats, terminal.Count(n, "row"), n)
 		}
 		rows := rand.New(rand.NewPCG(s.Seed, 0)).Perm(n)
 		for f := range s.Repeats {
@@ -63,7 +63,7 @@ func (s *Splits) cut(mode string, t *dataset.Table) ([]split, error) {
 	}
 	learnt := int(math.Round(s.Fraction * float64(n)))
 	if learnt == 0 || learnt == n {
-		return nil, fmt.Errorf("--train-fraction %g of %d rows leaves nothing to learn or to judge", s.Fraction, n)
+		return nil, fmt.Errorf("--train-fraction %g of %s leaves nothing to learn or to judge", s.Fraction, terminal.Count(n, "row"))
 	}
 	for r := range uint64(s.Repeats) {
 		rows := rand.New(rand.NewPCG(s.Seed+r, 0)).Perm(n)
@@ -80,7 +80,7 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 		return nil, err
 	}
 	if table.LeftOut > 0 {
-		fmt.Fprintf(errOut, "%s: %d rows without a label or with too few features are left out; on_missing is %s\n", table.Name, table.LeftOut, e.Arrival.OnMissing)
+		fmt.Fprintf(errOut, "%s: left out: %s without a label or with too few features; on_missing is %s\n", table.Name, terminal.Count(table.LeftOut, "row"), e.Arrival.OnMissing)
 	}
 	if err := dataset.CheckWidth(path, table.Features); err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func (p *Prediction) Run(path string, in io.Reader, out, errOut io.Writer) error
 	p.Data.Warn(errOut, path, d.Doubt())
 	leftOut, err := answers(answered, learner, d)
 	if leftOut > 0 {
-		fmt.Fprintf(errOut, "%s: %d rows without any feature are left out\n", d.Name, leftOut)
+		fmt.Fprintf(errOut, "%s: left out: %s without any feature\n", d.Name, terminal.Count(leftOut, "row"))
 	}
 	return err
 }

@@ -129,7 +129,7 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		return nil, err
 	}
 	if table.LeftOut > 0 {
-		fmt.Fprintf(errOut, "%s: %d rows without a label or with too few features are left out; on_missing is %s\n", table.Name, table.LeftOut, t.OnMissing)
+		fmt.Fprintf(errOut, "%s: left out: %s without a label or with too few features; on_missing is %s\n", table.Name, terminal.Count(table.LeftOut, "row"), t.OnMissing)
 	}
 	if table.Raw {
 		fmt.Fprintf(errOut, "%s: %s\n", table.Name, table.Tally)
@@ -206,7 +206,7 @@ func (t *Training) split(ctx context.Context, table *dataset.Table, cfg online.C
 		rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		n := int(math.Round(t.Holdout * float64(len(all))))
 		if n == 0 || n == len(all) {
-			return nil, nil, fmt.Errorf("--holdout %g of %d rows leaves nothing to learn or to judge", t.Holdout, len(all))
+			return nil, nil, fmt.Errorf("--holdout %g of %s leaves nothing to learn or to judge", t.Holdout, terminal.Count(len(all), "row"))
 		}
 		judged, all = table.Samples(all[:n]), all[n:]
 	}
@@ -223,7 +223,7 @@ func checkEnough(classes []string, rows *dataset.Part) error {
 	case len(classes) == 1:
 		return fmt.Errorf("%s: %s is the label of all rows: training in many passes wants two classes or more; edge run and edge eval learn classes as they come", name, classes[0])
 	case n < active.FirstLabels:
-		return fmt.Errorf("%s: %d rows to learn: training in many passes wants %d or more; edge run and edge eval learn from the first one on", name, n, active.FirstLabels)
+		return fmt.Errorf("%s: %s to learn: training in many passes wants %d or more; edge run and edge eval learn from the first one on", name, terminal.Count(n, "row"), active.FirstLabels)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestPendingSamples(t *testing.T) {
 	}
 	var text strings.Builder
 	r.Print(&text)
-	if want := "journal    empty; 0 messages remembered, 2 samples wait for a label\n"; !strings.Contains(text.String(), want) {
+	if want := "journal    empty; 0 messages remembered, 2 samples waiting for a label\n"; !strings.Contains(text.String(), want) {
 		t.Errorf("it prints\n%s\nwant %q", &text, want)
 	}
 }

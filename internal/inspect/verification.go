@@ -101,13 +101,13 @@ func (r *Verification) Print(w io.Writer) {
 		if m.JournalFirst <= m.JournalLast {
 			journal = fmt.Sprintf("journal %d to %d", m.JournalFirst, m.JournalLast)
 		}
-		fmt.Fprintf(w, "model %s: %s, %s, %d samples wait for a label or a correction\n", m.Model, checkpoints, journal, m.Pending)
+		fmt.Fprintf(w, "model %s: %s, %s, %s waiting for a label or a correction\n", m.Model, checkpoints, journal, terminal.Count(int(m.Pending), "sample"))
 		if !r.Sound {
 			learnt := ""
 			if m.StateLost {
 				learnt = "the learnt state, "
 			}
-			fmt.Fprintf(w, "  lost: %s%d samples, %d that wait for a label or a correction\n", learnt, m.SamplesLost, m.PendingLost)
+			fmt.Fprintf(w, "  lost: %s%s, %d that wait for a label or a correction\n", learnt, terminal.Count(int(m.SamplesLost), "sample"), m.PendingLost)
 		}
 		for _, n := range m.Notes {
 			fmt.Fprintf(w, "  %s\n", n)

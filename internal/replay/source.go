@@ -221,7 +221,7 @@ func play(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, name st
 		err = nil // interrupted: report the rows so far
 	}
 	if err == nil && terminal.IsTerminal(errOut) {
-		fmt.Fprintf(errOut, "published %d rows on %s in %v, %.0f a second\n", n, p.Topic, taken.Round(time.Millisecond), float64(n)/taken.Seconds())
+		fmt.Fprintf(errOut, "published %s on %s in %v, %.0f a second\n", terminal.Count(n, "row"), p.Topic, taken.Round(time.Millisecond), float64(n)/taken.Seconds())
 	}
 	if p.Scores == nil || err != nil {
 		return nil, err

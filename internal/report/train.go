@@ -44,7 +44,7 @@ func (r *Training) Print(out io.Writer) error {
 	for _, p := range r.Online {
 		fmt.Fprintf(out, "online, pass %.2f  %.1f s  held out: error %.4f  nll %.4f\n", p.Passes, p.CPUSeconds, p.Error, p.NLL)
 	}
-	_, err := fmt.Fprintf(out, "%s: %d samples, %.1f passes in %.1f CPU seconds; state of %s, digest %s\n",
-		r.Dataset, r.Samples, r.Passes, r.CPUSeconds, terminal.Bytes(uint64(r.StateBytes)), r.Digest[:12])
+	_, err := fmt.Fprintf(out, "%s: %s, %.1f passes in %.1f CPU seconds; state of %s, digest %s\n",
+		r.Dataset, terminal.Count(r.Samples, "sample"), r.Passes, r.CPUSeconds, terminal.Bytes(uint64(r.StateBytes)), r.Digest[:12])
 	return err
 }

@@ -21,6 +21,14 @@ func Duration(d time.Duration) string {
 	return d.String()
 }
 
+// Count returns a number of things: 1 row, 3 rows.
+func Count[N int | uint64](n N, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
 // Bytes formats n in the largest unit in which it is at least 1.
 func Bytes(n uint64) string {
 	switch {
