@@ -62,14 +62,14 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	}
 	last, labels := map[string]int64{}, map[string]bool{}
 	var steps []int64
-	var lastTime int64
+	var firstTime, lastTime int64
 	var words error // that need values
 	empty := 0
 	for rows := 0; ; rows++ {
 		record, err := d.record()
 		if errors.Is(err, io.EOF) || rows == detectRows {
 			ok := r.steps(steps, len(labels)) && (rows >= deviceRows*len(last) || r.Step <= time.Second && rows >= quickRows*len(last))
-			r.Days = lastTime > firstDay && lastTime < lastDay && r.Step < 10*time.Millisecond
+			r.Days = areDays(firstTime, lastTime, rows)
 			if r.Sparse = 2*empty > rows; !ok {
 				words = nil
 			}
@@ -103,11 +103,19 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 			steps = append(steps, t-before)
 		}
 		last[device] = t
-		r.Relative, lastTime = t < clockTimes, t
+		if r.Relative, lastTime = t < clockTimes, t; rows == 0 {
+			firstTime = t
+		}
 		if at.label >= 0 && len(labels) < 2 {
 			labels[strings.Clone(record[at.label])] = true
 		}
 	}
+}
+
+// areDays reports whether times in ns, read as seconds, would be days of this century or the last
+// in a spreadsheet, a row each 15 minutes or more often.
+func areDays(first, last int64, rows int) bool {
+	return rows > 1 && first > firstDay && last < lastDay && first < last && last-first < int64(rows)*int64(10*time.Millisecond)
 }
 
 // recordingColumns finds the columns of a file of signals. Without a column of times that

@@ -285,7 +285,7 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 	case header != "":
 		text += header
 	case d.names != nil && strings.Contains(cell, ":") && beginsNumber(cell) && slices.Contains(timeColumns, d.names[i]):
-		text += "; a column of times has seconds, or 2026-11-22T17:00:00Z"
+		text += "; a column of times has seconds, or 2026-11-22T17:00:00Z" + momentCommand(cell)
 	case d.wanted:
 	case err != nil && !strings.ContainsFunc(cell, unicode.IsDigit) && strings.ContainsFunc(cell, unicode.IsLetter):
 		text += d.perhapsLabel(i, cell) + "; words that count are read by signals of a configuration (values: one_hot, map)"

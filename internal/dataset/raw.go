@@ -35,6 +35,7 @@ type Tally struct {
 	Refused, Crowded, Unvalued uint64
 	SetBack, Evicted           uint64
 	Windows                    bool // the samples are windows
+	Days                       bool // the times look like days of a spreadsheet
 }
 
 // String returns the tally as edge windows prints it, without counts that are usually 0 and
@@ -54,7 +55,11 @@ func (t Tally) String() string {
 			text += fmt.Sprintf(", %d %s", more.n, more.word)
 		}
 	}
-	return text + ")"
+	text += ")"
+	if t.Days {
+		text += "; the times count as seconds; if they are days, as in a spreadsheet, ($1-25569)*86400 in awk makes seconds of those of the first column"
+	}
+	return text
 }
 
 // source is an input of the stage: the columns of its signals.
@@ -240,11 +245,6 @@ func (d *File) checkUntimed(record []string) error {
 		}
 	}
 	return nil
-}
-
-// isMoment reports whether a cell looks like a date and a time of the day, in any order of digits.
-func isMoment(cell string) bool {
-	return strings.Contains(cell, ":") && strings.ContainsAny(cell, " T") && strings.ContainsAny(cell, "-/.") && strings.Trim(cell, "0123456789:-/.,+ TZ") == ""
 }
 
 // pause returns the silence in ns that ends a piece of a recording; 0 where it is not

@@ -42,6 +42,7 @@ type rawFile struct {
 	sender  string         // of the row, its label and its time, −1 in a file without times
 	word    string
 	at      int64
+	times   [2]int64 // of the first row and the newest
 	number  int      // of rows in messages
 	closed  []RawRow // messages that NextRaw has not returned yet
 	queue   []made
@@ -121,6 +122,7 @@ func (d *File) Tally() Tally {
 	return Tally{
 		Rows: uint64(d.read), Devices: uint64(len(r.devices)), Samples: c.Samples.Load(), Windows: r.raw.Stream.Stage.Window.Length.Set(),
 		Late: c.Late.Load(), Gaps: c.Gaps.Load(), Thin: c.Thin.Load(), Mixed: c.Mixed.Load(),
+		Days:    areDays(r.times[0], r.times[1], d.read),
 		Refused: r.refused, Crowded: c.Crowded.Load(), Unvalued: c.Unvalued.Load(), SetBack: c.SetBack.Load(), Evicted: c.Evicted.Load(),
 	}
 }
@@ -247,7 +249,10 @@ func (d *File) rowTime(record []string, from *device) (int64, error) {
 		return 0, d.at(r.time, fmt.Sprintf("column %s: the header occurs again: the file has several tables; of InfluxDB |> group() at the end of the query makes one of them", d.column(r.time)))
 	}
 	if !ok {
-		return 0, d.at(r.time, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(r.time), shorten(text))+d.perhapsHeader(record))
+		return 0, d.at(r.time, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(r.time), shorten(text))+momentCommand(text)+d.perhapsHeader(record))
+	}
+	if r.times[1] = at; d.read <= 1 {
+		r.times[0] = at
 	}
 	return at, nil
 }

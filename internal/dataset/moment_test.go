@@ -1,0 +1,83 @@
+package dataset
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"edge/stream/signal"
+)
+
+// The command for times in another order makes times of them that are read. A cell that no such
+// command helps has none.
+func TestMomentCommand(t *testing.T) {
+	for cell, want := range map[string]string{
+		"22.11.2026 17:00:00":       "2026-11-22T17:00:00Z",
+		"22.11.2026 17:00:00.25":    "2026-11-22T17:00:00.25Z",
+		"22.11.2026 17:00:00+01:00": "2026-11-22T16:00:00Z",
+		"22.11.2026  17:00":         "2026-11-22T17:00:00Z",
+		"03.04.2026 17:00:00":       "2026-04-03T17:00:00Z",
+		"11/22/2026 17:00:00":       "2026-11-22T17:00:00Z",
+		"22/11/2026 17:00:00":       "2026-11-22T17:00:00Z",
+		"03/04/2026 17:00":          "2026-04-03T17:00:00Z",
+		"2026/11/22 17:00:00":       "2026-11-22T17:00:00Z",
+		"2026-11-22 17:00":          "2026-11-22T17:00:00Z",
+		"11/22/2026 05:00:00 PM":    "",
+		"22-Nov-2026 17:00:00":      "",
+		"22.11.26 17:00:00":         "",
+		"17:00:00":                  "",
+		"on":                        "",
+	} {
+		text, begins := strings.CutPrefix(momentCommand(cell), "; ")
+		command, _, _ := strings.Cut(text, " >FILE.csv")
+		if begins != (want != "") {
+			t.Errorf("%s: the command is %q", cell, text)
+		}
+		if want == "" || !begins {
+			continue
+		}
+		if doubt := strings.Contains(text, `if the month does: \3-\1-\2 in it`); doubt != (cell[:3] == "03/") {
+			t.Errorf("%s: %s", cell, text)
+		}
+		if _, err := exec.LookPath("sed"); err != nil {
+			t.Skip("no sed")
+		}
+		file := filepath.Join(t.TempDir(), "FILE")
+		if err := os.WriteFile(file, []byte(cell+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "FILE", file, 1)).Output()
+		at, ok := signal.ParseTime(strings.TrimSpace(string(out)), time.UTC)
+		expected, _ := time.Parse(time.RFC3339Nano, want)
+		if err != nil || !ok || at != expected.UnixNano() {
+			t.Errorf("%s: %s makes %q of it, %v; want %s", cell, command, out, err, want)
+		}
+	}
+}
+
+// Times that look like days of a spreadsheet are told with the tally; those of a recording with
+// a row every few milliseconds are not.
+func TestDaysAreTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first, step float64 // s
+		want        bool
+	}{
+		"days, a row a second":      {46348.7083, 1.0 / 86400, true},
+		"days, 15 minutes":          {46348.7083, 900.0 / 86400 * 0.9, true},
+		"seconds since 1970":        {1.8e9, 1, false},
+		"seconds from the start":    {0, 0.01, false},
+		"a recording of many hours": {46348, 0.02, false},
+		"the same time":             {46348, 0, false},
+	} {
+		const rows = 1000
+		if got := areDays(int64(tc.first*1e9), int64((tc.first+(rows-1)*tc.step)*1e9), rows); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if text := (Tally{Rows: 5, Devices: 1, Days: true}).String(); !strings.Contains(text, "if they are days, as in a spreadsheet, ($1-25569)*86400 in awk") {
+		t.Errorf("the tally says %s", text)
+	}
+}
