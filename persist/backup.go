@@ -125,7 +125,7 @@ func copyChecked(file *os.File, path string, rename func(from, to string) error)
 func checkSound(file *os.File, size int64) error {
 	c, err := examine(file, size)
 	if err == nil && len(c.problems) > 0 {
-		err = fmt.Errorf("%w in %d places, the first: %s; edge verify lists them, edge run repairs them", ErrDamaged, len(c.problems), c.problems[0])
+		err = fmt.Errorf("%w (problems: %d), the first: %s; edge verify lists them, edge run repairs them", ErrDamaged, len(c.problems), c.problems[0])
 	}
 	if err == nil {
 		err = checkVersion(c.version) // older versions need no conversion

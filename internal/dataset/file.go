@@ -273,6 +273,9 @@ func (d *File) Next(row *Row) error {
 	return nil
 }
 
+// dropNUL says what a line or cell has, and the remedy.
+const dropNUL = `has NUL bytes, as a power cut leaves them in a file that is written: tr -d '\000' <FILE >FILE.csv drops them`
+
 // remedies returns the advice about a cell that is not a number.
 func (d *File) remedies(i int, cell string, record []string) (text string) {
 	if !d.wanted {
@@ -284,6 +287,8 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 		text = "; the file seems to have one value a line, that of what column " + named + " says: want one line a time, with a column for each, as pivot_table of pandas makes it"
 	case header != "":
 		text += header
+	case strings.ContainsRune(cell, 0):
+		text = "; it " + dropNUL
 	case d.names != nil && strings.Contains(cell, ":") && beginsNumber(cell) && slices.Contains(timeColumns, d.names[i]):
 		text += "; a column of times has seconds, or 2026-11-22T17:00:00Z" + momentCommand(cell)
 	case d.wanted:
@@ -344,6 +349,9 @@ func (d *File) record() ([]string, error) {
 		of := "header"
 		if !d.Header {
 			of = "first line"
+		}
+		if strings.ContainsRune(record[0], 0) {
+			return nil, fmt.Errorf("%s:%d: the line %s", d.path, line, dropNUL)
 		}
 		return nil, fmt.Errorf("%s:%d: the line has another number of columns than the %s, which has %d: it has %d, separated by %s; --separator names another separator",
 			d.path, line, of, len(d.roles), n, separatorWord(d.csv.Comma))

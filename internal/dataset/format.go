@@ -103,6 +103,9 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 	if slices.Contains(picked, labelAt) {
 		return nil, nil, fmt.Errorf("%s: %s is the label, so it cannot be a feature as well: --label names another column", path, c.word(labelAt))
 	}
+	if len(picked) == 0 && width == 1 && labelAt == 0 {
+		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature: the only one, %s, is taken for the label; want features beside it; --separator names another separator than %s", path, c.word(0), separatorWord(f.Separator))
+	}
 	if len(picked) == 0 {
 		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature; want at least one beside the label; --separator names another separator than %s", path, separatorWord(f.Separator))
 	}
@@ -275,7 +278,7 @@ func (c *chooser) match(f Format, picked []int) ([]int, error) {
 	for _, at := range picked {
 		there = append(there, c.names[at])
 	}
-	return nil, fmt.Errorf("%s: the model has features that are no columns of the file: %s; the columns are %s", c.path, listed(missing), listed(there))
+	return nil, fmt.Errorf("%s: the model has features that are no columns of the file: %s; the columns are %s; rename them, or list by --columns those that are meant, in the order of the features", c.path, listed(missing), listed(there))
 }
 
 // listed returns at most 20 names, for an error message.
@@ -285,6 +288,9 @@ func listed(names []string) string {
 	for _, name := range names[:min(len(names), most)] {
 		if short := shorten(name); short != `"`+name+`"` { // it is long, not for print, or has combining characters
 			name = short
+		}
+		if strings.ContainsAny(name, ",; ") {
+			name = `"` + strings.Trim(name, `"`) + `"`
 		}
 		words = append(words, name)
 	}

@@ -20,6 +20,9 @@ func noTable(head string) string {
 	if strings.Contains(line, "\x00") {
 		return "the first line has NUL bytes: text in UTF-16 or UTF-32 without a byte-order mark, which iconv -f UTF-16LE -t UTF-8 converts, or no text at all"
 	}
+	if strings.ContainsFunc(line[:min(len(line), 1000)], isControl) {
+		return "the first line has control characters, so that this is no text: want CSV with a header line"
+	}
 	text := strings.TrimSpace(head)
 	topic, payload, _ := strings.Cut(text, " ")
 	switch {
@@ -42,11 +45,42 @@ func noTable(head string) string {
 	}
 	switch lower := strings.ToLower(text[:min(len(text), 20)]); {
 	case strings.HasPrefix(lower, "@relation"):
+		if names := attributes(head); names != "" {
+			return "ARFF: { echo '" + names + "'; sed '1,/^@data/Id' FILE; } >FILE.csv makes a table of it"
+		}
 		return "ARFF: sed '1,/^@data/Id' FILE >FILE.csv leaves its rows, above which a line with the names of the columns is missing then"
 	case strings.HasPrefix(lower, "@problemname"):
 		return "time series in the format ts: sed '1,/^@data/d; s/:/,/g' FILE >FILE.csv makes rows of one dimension, whose label is the last cell"
 	}
 	return ""
+}
+
+// isControl reports whether a character occurs in binary data alone.
+func isControl(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\r\n\f\v", r) }
+
+// attributes returns the header line that a file of ARFF needs; "" if it is long, or has names
+// that need quotes.
+func attributes(head string) string {
+	const longest = 160
+	var names []string
+	for line := range strings.Lines(head) {
+		words := strings.Fields(line)
+		if len(words) > 0 && strings.EqualFold(words[0], "@data") {
+			break
+		}
+		if len(words) < 3 || !strings.EqualFold(words[0], "@attribute") {
+			continue
+		}
+		if strings.ContainsAny(words[1], `'",{\`) {
+			return ""
+		}
+		names = append(names, words[1])
+	}
+	text := strings.Join(names, ",")
+	if len(text) > longest {
+		return ""
+	}
+	return text
 }
 
 // isJSON reports whether a text begins with an object, or an array of arrays or objects.

@@ -63,7 +63,7 @@ func openText(r io.Reader, path string) (text *bufio.Reader, start string, err e
 // noText describes a file that is neither text nor packed by gzip, and the remedy; "" for text.
 func noText(begin string) string {
 	for _, of := range [...]struct{ magic, name string }{
-		{"PAR1\x15", "Parquet"}, {"ARROW1\x00", "Arrow"}, {"\x89HDF", "HDF5"}, {"\x93NUMPY", "NumPy"}, {"SQLite format", "SQLite"}, {"MATLAB ", "MATLAB"}, {"\x80\x04\x95", "a pickle of Python"}, {"\xd0\xcf\x11\xe0", "a spreadsheet"},
+		{"PAR1\x15", "Parquet"}, {"ARROW1\x00", "Arrow"}, {"\x89HDF", "HDF5"}, {"\x89PNG", "a picture"}, {"%PDF-", "PDF"}, {"\x93NUMPY", "NumPy"}, {"SQLite format", "SQLite"}, {"MATLAB ", "MATLAB"}, {"\x80\x04\x95", "a pickle of Python"}, {"\xd0\xcf\x11\xe0", "a spreadsheet"},
 	} {
 		if strings.HasPrefix(begin, of.magic) {
 			return of.name + ": save it as CSV with a header line"
