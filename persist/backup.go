@@ -28,7 +28,7 @@ func Backup(path, to string) (bytes int64, err error) {
 
 func backup(path, to string) (int64, error) {
 	if _, err := os.Lstat(to); err == nil {
-		return 0, fmt.Errorf("%s: %w", to, fs.ErrExist)
+		return 0, fmt.Errorf("%s: %w; give another name, or remove it", to, fs.ErrExist)
 	}
 	file, err := lock(path, os.O_RDONLY)
 	if errors.Is(err, ErrLocked) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -67,6 +68,9 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 		return exit.With(exit.Store, err)
 	}
 	if model != "" {
+		if !slices.Contains(models, model) {
+			return exit.With(exit.Store, fmt.Errorf("reset: %s holds no model %s; it has: %s", state, model, strings.Join(models, ", ")))
+		}
 		models = []string{model}
 	} else if len(models) == 0 {
 		fmt.Fprintf(cmd.OutOrStdout(), "%s holds no model\n", state)

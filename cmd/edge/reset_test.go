@@ -25,6 +25,20 @@ func TestResetOfNoModel(t *testing.T) {
 	}
 }
 
+// A model that is not in the file is named, with those that are.
+func TestResetOfAnotherModel(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edge.db")
+	for _, model := range []string{"bearing", "pump"} {
+		if err := writeState(path, model, "", []byte("state")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, _, errOut := edge(t, "reset", "--state", path, "--model", "mill", "--yes")
+	if want := "reset: " + path + " holds no model mill; it has: bearing, pump\n"; code != exit.Store || !strings.Contains(errOut, want) {
+		t.Errorf("exits with %d and prints %q", code, errOut)
+	}
+}
+
 // reset asks for each model before it removes the first, and reads all answers of a pipe.
 func TestResetAsks(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -81,7 +82,11 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 	select {
 	case response := <-responses:
 		if message := gjson.GetBytes(response, "error"); message.Exists() {
-			return response, fmt.Errorf("%s: %s", command, message.Str)
+			hint := ""
+			if strings.Contains(message.Str, `{"data": {`) {
+				hint = `; --data gives the inner object`
+			}
+			return response, fmt.Errorf("%s: %s%s", command, message.Str, hint)
 		}
 		return response, nil
 	case <-ctx.Done():

@@ -41,8 +41,17 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), suggestion(args[0], "", names))
 }
 
-// nearestFlag adds a suggestion to the error of an unknown flag.
-func nearestFlag(cmd *cobra.Command, err error) error {
+// flagError adds a suggestion to the error of an unknown flag, and says what a flag wants whose
+// value cannot be read.
+func flagError(cmd *cobra.Command, err error) error {
+	if wrong := (*pflag.InvalidValueError)(nil); errors.As(err, &wrong) {
+		want := map[string]string{
+			"int": "a whole number", "uint64": "a whole number, 0 or more", "float64": "a number", "float64Slice": "numbers", "duration": "a time such as 30s or 5m", "bool": "true or false",
+		}[wrong.GetFlag().Value.Type()]
+		if want != "" {
+			return fmt.Errorf("--%s %q: want %s", wrong.GetFlag().Name, wrong.GetValue(), want)
+		}
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return err
@@ -92,7 +101,7 @@ func checkDefaults(root *cobra.Command, args []string) {
 
 // Execute runs one command line of a program and returns the exit code.
 func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Reader, out, errOut io.Writer) int {
-	root.SetFlagErrorFunc(nearestFlag)
+	root.SetFlagErrorFunc(flagError)
 	root.SetArgs(args)
 	root.SetIn(in)
 	printed := &result{to: out}
