@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -69,7 +70,7 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 	}
 	if model != "" {
 		if !slices.Contains(models, model) {
-			return exit.With(exit.Store, fmt.Errorf("reset: %s holds no model %s; it has: %s", state, model, strings.Join(models, ", ")))
+			return exit.With(exit.Store, fmt.Errorf("reset: %s holds no model %s; it has: %s", state, model, cmp.Or(strings.Join(models, ", "), "none")))
 		}
 		models = []string{model}
 	} else if len(models) == 0 {
