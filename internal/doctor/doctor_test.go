@@ -154,6 +154,10 @@ func TestOwnCertificateIsJudged(t *testing.T) {
 	d := &Diagnosis{Grade: OK}
 	examineRights(d, cfg, "")
 	d.expect(t, "warn own certificate: the certificate in mqtt.tls.cert is valid until "+c.NotAfter.Format(time.DateOnly)+" → renew it")
+	d = &Diagnosis{Grade: OK}
+	cfg.HTTP.Listen, cfg.HTTP.TLS.Cert, cfg.HTTP.TLS.Key = "127.0.0.1:0", path+".pem", path+".key"
+	examineRights(d, cfg, "")
+	d.expect(t, "warn page's certificate: the certificate in http.tls.cert is valid until "+c.NotAfter.Format(time.DateOnly)+" → renew it")
 	c.NotAfter = time.Now().Add(-time.Hour)
 	d.validity("own certificate", "valid", c)
 	d.expect(t, "fail own certificate")

@@ -82,6 +82,9 @@ func examineRights(d *Diagnosis, cfg *config.Config, path string) {
 	if err := cfg.HTTP.Readable(); cfg.HTTP.Listen != "" && err != nil {
 		d.fail("page", err.Error(), "run doctor as the daemon's user, with its environment; then check http.password and http.tls")
 	}
+	if pair, err := cfg.HTTP.TLS.Load(); cfg.HTTP.Listen != "" && cfg.HTTP.TLS.Enabled() && err == nil {
+		d.validity("page's certificate", "the certificate in http.tls.cert is valid", pair.Leaf)
+	}
 	for _, e := range cfg.HTTP.Exposures(cfg.Control.Enabled) {
 		d.warn("page", e.Path+": "+e.Reason, e.Advice)
 	}
