@@ -244,7 +244,7 @@ func (c jsonCodec) array(v gjson.Result) ([]float64, *Refusal) {
 		}
 		n, err := number(e)
 		if err != nil && !c.absent(e) {
-			return nil, Refuse(NotANumber, "number %d: %w", len(x), err)
+			return nil, Refuse(NotANumber, "feature %.40q: %w%s", c.names[len(x)], err, c.withoutNull(e))
 		}
 		have[len(x)] = err == nil
 		x = append(x, n)
@@ -273,7 +273,7 @@ func (c jsonCodec) object(v gjson.Result, flat bool) ([]float64, *Refusal) {
 		}
 		value, err := number(e)
 		if err != nil && !c.absent(e) {
-			return x, Refuse(NotANumber, "feature %.40q: %w", key.Str, err)
+			return x, Refuse(NotANumber, "feature %.40q: %w%s", key.Str, err, c.withoutNull(e))
 		}
 		x[i], have[i] = value, err == nil
 		n++
@@ -300,7 +300,7 @@ func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
 		n++
 		value, err := number(e)
 		if err != nil && !c.absent(e) {
-			return x, Refuse(NotANumber, "feature %.40q at %s: %w", c.names[i], path, err)
+			return x, Refuse(NotANumber, "feature %.40q at %s: %w%s", c.names[i], path, err, c.withoutNull(e))
 		}
 		x[i], have[i] = value, err == nil
 	}
@@ -315,6 +315,14 @@ func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
 
 // absent reports whether a value marks a missing feature, and features may be missing.
 func (c jsonCodec) absent(v gjson.Result) bool { return c.lenient && v.Type == gjson.Null }
+
+// withoutNull returns the advice for a value that is null where features may not be missing.
+func (c jsonCodec) withoutNull(v gjson.Result) string {
+	if v.Type != gjson.Null {
+		return ""
+	}
+	return c.without()
+}
 
 // onlyReserved refuses an object with a key that is not reserved.
 func (c jsonCodec) onlyReserved(v gjson.Result) *Refusal {

@@ -154,3 +154,16 @@ func TestTrailingZeros(t *testing.T) {
 		t.Errorf("a label: %+v, %v", got, err)
 	}
 }
+
+// TestRemedyOfNull reads null where features may not be missing: the feature is named, with the
+// keys under which it may be.
+func TestRemedyOfNull(t *testing.T) {
+	const want = `feature "y": null or NaN is not a number; on_missing: marginalise or impute predicts without`
+	for _, payload := range []string{`{"x":1,"y":null}`, `[1,null]`, `{"features":[1,null]}`} {
+		s := DefaultStream()
+		s.Topics, s.Features = []string{"a"}, []string{"x", "y"}
+		if _, err := mustDecoder(t, s).Decode([]byte(payload)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Decode(%s) = %v, want %q", payload, err, want)
+		}
+	}
+}
