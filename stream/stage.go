@@ -215,7 +215,7 @@ func (st *stage) read(msg *mqtt.Message, input int, device string, readings []co
 		if r.RawTime != "" {
 			var ok bool
 			if t, ok = signal.ParseTime(r.RawTime, st.zone); !ok {
-				return codec.Refuse(codec.Malformed, "%sthe time %.40s is neither RFC 3339 nor Unix time in s, ms, µs or ns, from 1970 to 2199", entryOf(i, len(readings)), r.RawTime)
+				return codec.Refuse(codec.Malformed, "%sthe time %.40s is neither RFC 3339, as 2026-11-22T17:00:00Z, nor Unix time in s, ms, µs or ns, from 1970 to 2199; time: \"\" of the stream takes that of the arrival", entryOf(i, len(readings)), r.RawTime)
 			}
 		}
 		if own := r.RawTime != ""; i == 0 {

@@ -142,6 +142,18 @@ func TestWindowsBecomeSamples(t *testing.T) {
 		time.Sleep(time.Second)
 		equal(t, "rejects", r.rejects(), []string{"missing_feature"})
 	})
+	in("the refusal of a time names those that are read, and the key", t, func(t *testing.T) {
+		cfg, m := signalsConfig(nil)
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(accP7, `{"ts":"22.11.2026 17:00:00","x":1,"y":0}`)
+		time.Sleep(time.Second)
+		for _, p := range r.published() {
+			if p.Topic == "edge/n1/bearing/reject" && strings.Contains(string(p.Payload), `as 2026-11-22T17:00:00Z, nor Unix time in s, ms, µs or ns, from 1970 to 2199; time: \"\" of the stream takes that of the arrival`) {
+				return
+			}
+		}
+		t.Error("no such refusal")
+	})
 	in("a time that is none is refused, also one that some entries lack", t, func(t *testing.T) {
 		cfg, m := signalsConfig(nil)
 		r := newRig(t, newFakeJournal(), cfg, m)
