@@ -114,7 +114,7 @@ func TestEmptyCells(t *testing.T) {
 		if how != "" {
 			args = append(args, "--on-missing", how)
 		}
-		if code, _, errOut := edge(t, args...); code != exit.OK || !strings.Contains(errOut, "are left out") {
+		if code, _, errOut := edge(t, args...); code != exit.OK || !strings.Contains(errOut, "left out: ") {
 			t.Errorf("train, %s: exit %d: %s", how, code, errOut)
 		}
 	}
