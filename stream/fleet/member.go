@@ -112,6 +112,10 @@ func (l *link) lasted(now time.Time) time.Duration {
 	return l.before
 }
 
+// first reports whether the connection is the first one of the process, but for some that were
+// short: the retained messages that it brings were there before.
+func (m *Member) first() bool { return m.link.before < keptWithin }
+
 // Counts are the counters of a Member.
 type Counts struct {
 	Received, Sent uint64 // bytes
@@ -241,7 +245,7 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 	if part < 0 {
 		var l list
 		if l, err = decodeList(payload); err == nil {
-			m.parted = true
+			m.parted, a.live = true, !retained
 			a.addList(l)
 			m.see(name, retained)
 		}
@@ -258,7 +262,7 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 	}
 	m.assemblies[name] = a
 	if data := a.whole(); data != nil {
-		m.whole(now, name, data, retained)
+		m.whole(now, name, data, retained && !a.live)
 	}
 }
 
@@ -331,7 +335,9 @@ func (m *Member) put(now time.Time, c *core.Contribution, bytes int, retained bo
 	if p == nil {
 		p = &peer{}
 		m.peers[c.Member] = p
-		m.note(now, "fleet_member", c.Member, fmt.Sprintf("%s: %d labels of %d classes", c.Member, c.N, len(c.Classes)))
+		if !retained || !m.first() || m.asked(c.Member) || m.asked(all) {
+			m.note(now, "fleet_member", c.Member, fmt.Sprintf("%s: %d labels of %d classes", c.Member, c.N, len(c.Classes)))
+		}
 	}
 	m.heard(now, p, c, retained)
 	p.received, p.bytes, p.held, p.seen = now, bytes, held, m.link.number

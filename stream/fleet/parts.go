@@ -111,6 +111,7 @@ func decodeList(payload []byte) (l list, err error) {
 type assembly struct {
 	list   list
 	listed bool
+	live   bool           // the list was published while this node listened; retained parts may follow it
 	parts  map[int][]byte // of the newest version
 	of     core.Version   // of parts
 	bytes  int            // in parts
