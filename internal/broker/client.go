@@ -163,8 +163,12 @@ func (c *Client) Close() { c.paho.Disconnect(uint(closePause.Milliseconds())) }
 func wait(ctx context.Context, token paho.Token) error {
 	select {
 	case <-token.Done():
-		return token.Error()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		select {
+		case <-token.Done(): // before it
+		default:
+			return context.Cause(ctx)
+		}
 	}
+	return token.Error()
 }
