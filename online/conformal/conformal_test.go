@@ -214,6 +214,33 @@ func TestCoverageController(t *testing.T) {
 	}
 }
 
+// A published set that no label has tested holds the most probable class at least.
+func TestUntriedSets(t *testing.T) {
+	var a CoverageController
+	threshold := NewThreshold(Config{Coverage: 0.9})
+	size := func() (least int) {
+		u := a.Threshold(threshold.Uncertainty())
+		least = 2
+		for i := range 100 {
+			x := []float64{float64(i)}
+			meta := u.Meta([]float64{0.97, 0.03}, 0)
+			set := u.AppendSet(nil, []float64{0.97, 0.03}, x)
+			if least = min(least, len(set)); meta.Size([]float64{0.97, 0.03}, x) != len(set) {
+				t.Errorf("the set %v has another size by its metadata %+v", set, meta)
+			}
+		}
+		return least
+	}
+	if least := size(); least != 1 {
+		t.Errorf("before the first label the smallest of 100 sets has %d classes, want 1", least)
+	}
+	threshold.Judge([]float64{0.97, 0.03}, []float64{1}, 0)
+	threshold.Learn()
+	if least := size(); least != 0 {
+		t.Errorf("after it the smallest has %d, want 0", least)
+	}
+}
+
 // Sets that knew no label count as often as the others, and once: the integral is
 // 0.05 times the misses above the target over the distance.
 func TestFirstLateLabels(t *testing.T) {

@@ -27,7 +27,9 @@ type CoverageController struct {
 	sets   score.CoverageCounter
 }
 
-// Threshold returns u with the threshold for the next published set.
+// Threshold returns u with the threshold for the next published set. Before the first label
+// that set holds the most probable class at least: an empty one says that the model is right more
+// often than its target requires, and no label has shown that. A follower has none for ever.
 func (c *CoverageController) Threshold(u Uncertainty) Uncertainty {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +37,7 @@ func (c *CoverageController) Threshold(u Uncertainty) Uncertainty {
 		c.target, c.shift, c.early, c.earlyN = u.Coverage, u.Threshold-u.Quantile, 0, 0
 	}
 	c.shift = bounded(c.shift, u.Quantile, u.NeverEmpty)
-	u.Threshold = u.Quantile + c.shift
+	u.Threshold, u.NeverEmpty = u.Quantile+c.shift, u.NeverEmpty || u.Untried
 	return u
 }
 

@@ -66,7 +66,7 @@ func NewThreshold(cfg Config) Threshold {
 
 // Uncertainty returns the rules for sets; the other rules are left at zero.
 func (t *Threshold) Uncertainty() Uncertainty {
-	return Uncertainty{Coverage: t.cfg.Coverage, Threshold: t.q + t.shift, Quantile: t.q, NeverEmpty: t.cfg.NeverEmpty}
+	return Uncertainty{Coverage: t.cfg.Coverage, Threshold: t.q + t.shift, Quantile: t.q, NeverEmpty: t.cfg.NeverEmpty, Untried: len(t.ring) == 0}
 }
 
 // Judge judges the learner's set for a prediction of x by its label. The threshold

@@ -39,6 +39,7 @@ type Uncertainty struct {
 	Threshold  float64     // largest nonconformity score of a class in the set
 	Quantile   float64     // the quantile in Threshold; the rest is the integral term
 	NeverEmpty bool        // the most probable class is in the set, whatever its score
+	Untried    bool        // no label has moved the threshold yet
 	Drift      drift.Level // of the stream
 }
 

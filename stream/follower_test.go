@@ -1,0 +1,31 @@
+package stream
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"edge/stream/fleet"
+)
+
+// The sets of a follower, which has no labels, hold the most probable class at least: a part of
+// them would be empty, since the coverage is below the probability of the class.
+func TestSetsOfFollower(t *testing.T) {
+	in("", t, func(t *testing.T) {
+		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		one, follower := s.add("one", fleet.RoleMember), s.add("two", fleet.RoleFollower)
+		defer one.end(true)
+		defer follower.end(true)
+		s.pass(6*time.Minute, func() { one.learn("a", "b") })
+		s.pass(90*time.Second, nil)
+		for i := range 100 {
+			follower.send(1.2+0.01*float64(i), 0, "")
+			s.pass(time.Second, nil)
+			if got := gjson.Get(follower.answer, "set"); got.Get("0").Str != "a" {
+				t.Fatalf("the follower has answered sample %d by %s", i, follower.answer)
+			}
+		}
+	})
+}
