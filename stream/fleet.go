@@ -3,7 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -12,7 +12,6 @@ import (
 	"edge/model"
 	"edge/online"
 	core "edge/online/fleet"
-	"edge/stream/field"
 	"edge/stream/fleet"
 	"edge/stream/mqtt"
 )
@@ -42,6 +41,7 @@ type Follow func(member string, set *core.Set) (*model.Posterior, *core.Merge, e
 // publishes and merges.
 type fleets struct {
 	node  *Node
+	state string // topic
 	inbox *mqtt.Queue[*mqtt.Message]
 	wake  chan struct{} // capacity 1
 
@@ -62,7 +62,7 @@ type fleetMember struct {
 // newFleets returns the parts of the models that are in a fleet, nil if none is.
 func (n *Node) newFleets() *fleets {
 	f := &fleets{
-		node: n, inbox: mqtt.NewQueue(maxFleetMessages, fleet.MaxWaiting, mqtt.MessageSize),
+		node: n, state: n.cfg.MQTT.BaseTopic + "/" + n.cfg.Node + "/state", inbox: mqtt.NewQueue(maxFleetMessages, fleet.MaxWaiting, mqtt.MessageSize),
 		wake: make(chan struct{}, 1),
 	}
 	instance := rand.Uint64()
@@ -83,44 +83,19 @@ func (n *Node) newFleets() *fleets {
 	return f
 }
 
+// fleetTroubles are the events that are logged as warnings: somebody has to do something.
+var fleetTroubles = []string{"fleet_duplicate", "fleet_not_kept", "fleet_regressed"}
+
 // fleetEvent returns a function that publishes and logs an event of a model.
 func (n *Node) fleetEvent(m *modelState) func(kind, detail string) {
 	return func(kind, detail string) {
-		n.log.Info("fleet: "+kind, "model", m.Name, "concept", m.Fleet.Concept, "detail", detail)
+		level := slog.LevelInfo
+		if slices.Contains(fleetTroubles, kind) {
+			level = slog.LevelWarn
+		}
+		n.log.Log(context.Background(), level, "fleet: "+kind, "model", m.Name, "concept", m.Fleet.Concept, "detail", detail)
 		n.report.event(m.Name, kind, detail)
 	}
-}
-
-// checkFleets returns the errors in the models' parts in fleets.
-func (n *Node) checkFleets() error {
-	var errs []error
-	for i, m := range n.models {
-		key := "models." + m.Name + ".fleet"
-		errs = append(errs, field.Within(key, m.Fleet.Validate()))
-		if m.Fleet.Enabled() {
-			errs = append(errs, field.Check(n.cfg.Node != fleet.BasisName, "node", n.cfg.Node, "another name: that is the topic of a fleet's common basis"))
-		}
-		if m.Fleet.Follows() && m.Active.Enabled() {
-			errs = append(errs, fmt.Errorf("models.%s.active: a follower learns no label: remove active, or let fleet.role be member", m.Name))
-		}
-		for _, other := range n.models[:i] {
-			if m.Fleet.Enabled() && m.Fleet.Concept == other.Fleet.Concept {
-				errs = append(errs, fmt.Errorf("%s.concept %s: model %s has it as well; two models of one node need two", key, m.Fleet.Concept, other.Name))
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// fleetTopics returns filters for the topics of fleets that the node publishes on.
-func (n *Node) fleetTopics() (filters []string) {
-	for _, m := range n.models {
-		if m.Fleet.Enabled() {
-			topics := fleet.NewTopics(n.cfg.MQTT.BaseTopic, m.Fleet.Concept)
-			filters = append(filters, topics.Contribution(n.cfg.Node)+"/#", topics.Contribution(fleet.BasisName)+"/#") // match those without a part as well
-		}
-	}
-	return filters
 }
 
 // filters returns the filters to subscribe to.
@@ -149,7 +124,7 @@ func (f *fleets) aside() mqtt.Aside {
 		return nil
 	}
 	return func(msg *mqtt.Message) bool {
-		if !slices.ContainsFunc(f.members, func(m *fleetMember) bool { return m.Topics().Has(msg.Topic) }) {
+		if msg.Topic != f.state && !slices.ContainsFunc(f.members, func(m *fleetMember) bool { return m.Topics().Has(msg.Topic) }) {
 			return false
 		}
 		if taken, _ := f.inbox.Push(msg, nil); !taken {
@@ -231,7 +206,10 @@ func (f *fleets) receive() {
 		f.begin(msg.From)
 	}
 	for _, m := range f.members {
-		if m.Topics().Has(msg.Topic) {
+		switch {
+		case msg.Topic == f.state:
+			m.OtherEnded()
+		case m.Topics().Has(msg.Topic):
 			m.Receive(time.Now(), msg.Topic, msg.Payload, msg.Retained)
 		}
 	}

@@ -207,6 +207,7 @@ func (m *Member) Receive(now time.Time, topic string, payload []byte, retained b
 		switch {
 		case name == m.name:
 			m.own.cleared = m.own.known
+			m.OtherEnded()
 		case name == BasisName:
 			m.set.Withdraw()
 		default:

@@ -212,3 +212,66 @@ func TestVersionAfterRestart(t *testing.T) {
 	w.pass(2 * time.Minute)
 	equal(t, "version after more labels", version(), "2.1, at b 2.1")
 }
+
+// A node that publishes no more, because another process has its name, goes on when that one ends. If
+// that one runs on after all, it contradicts.
+func TestNamesakeEnds(t *testing.T) {
+	const topic = "edge/fleet/c/a"
+	for name, end := range map[string]func(w *world, a *node){
+		"it says so":                     func(_ *world, a *node) { a.OtherEnded() },
+		"its contribution was removed":   func(w *world, _ *node) { w.publish(Publication{Topic: topic}) },
+		"it says so, and that was wrong": func(_ *world, a *node) { a.OtherEnded() },
+	} {
+		w := newWorld(t)
+		first := w.start("a", 0, plain)
+		first.labels = 200
+		w.pass(time.Minute)
+		other := w.start("b", 0, plain)
+		a := w.start("a", 0, plain)
+		a.labels = 150
+		w.pass(3 * time.Minute)
+		first.labels = 320
+		w.pass(3 * time.Minute)
+		equal(t, name+": stopped", []any{a.own.stopped != "", first.own.stopped}, []any{true, ""})
+		a.labels = 300
+		w.pass(10 * time.Minute)
+		published := a.published
+		runs := name == "it says so, and that was wrong"
+		if !runs {
+			first.disconnect()
+			w.nodes = []*node{other, a}
+		}
+		end(w, a)
+		w.pass(2 * time.Minute)
+		c, err := core.Decode([]byte(w.kept[topic]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, name+": published again", a.published > published, true)
+		equal(t, name+": stopped at the end", a.own.stopped != "", runs)
+		want := a
+		if runs {
+			want = first
+		}
+		equal(t, name+": labels that the broker keeps", c.N, want.labels)
+		equal(t, name+": those that another member has", other.set.Get("a").N, want.labels)
+		equal(t, name+": kept", want.View(w.now, Model{}).Kept, true)
+	}
+}
+
+// Who publishes no more because the broker ends its connections does not begin again for another's end.
+func TestStrikesStay(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 0, plain)
+	a.labels = 200
+	for range maxStrikes {
+		w.limit = 1
+		w.pass(time.Minute)
+		a.own.fresh, a.own.at = true, w.now
+		a.disconnect()
+		a.connect()
+	}
+	equal(t, "stopped", a.own.stopped != "", true)
+	a.OtherEnded()
+	equal(t, "stopped after another's end", a.own.stopped != "", true)
+}

@@ -189,7 +189,8 @@ func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, reta
 		}
 	case !o.published && c.Instance == o.former.instance && c.Version == o.former.Version:
 	case c.Instance == o.former.instance && (c.Epoch > o.epoch || !retained && c.Newer(o.former.Version)):
-		m.stop(fmt.Sprintf("another process publishes as %s: each needs a name of its own; this one began later", m.name), "fleet_duplicate")
+		o.former.Version = c.Version
+		m.stop(fmt.Sprintf("another process publishes as %s: each needs a name of its own; this one began later, and goes on when the other one ends", m.name), "fleet_duplicate")
 		return
 	case c.Epoch < o.epoch || c.Epoch == o.epoch && c.Instance < m.instance:
 		o.former, o.again = former{Version: c.Version, instance: c.Instance}, true
@@ -203,7 +204,20 @@ func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, reta
 	m.link.kept = m.link.kept || retained
 }
 
-// stop ends the publications until the next start.
+// OtherEnded notes that another process with this node's name has ended, or that somebody has removed
+// its contribution. If that one has displaced this one, this one publishes again; if it runs on after
+// all, it contradicts.
+func (m *Member) OtherEnded() {
+	o := &m.own
+	if o.stopped == "" || o.strikes >= maxStrikes { // it publishes, or the broker has stopped it
+		return
+	}
+	o.stopped, o.epoch, o.again = "", above(max(o.epoch, o.former.Epoch)), o.known
+	o.durable = o.stored >= o.epoch
+	m.event("fleet_duplicate", fmt.Sprintf("the other process that published as %s has ended, or was removed: this one publishes again", m.name))
+}
+
+// stop ends the publications until the next start, or until OtherEnded.
 func (m *Member) stop(why, kind string) {
 	if m.own.stopped == "" {
 		m.own.stopped = why

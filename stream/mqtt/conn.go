@@ -52,9 +52,11 @@ func (conn *Conn) enqueue(msg *Message) {
 		return
 	}
 	if c.StateTopic != "" && msg.Topic == c.StateTopic {
-		conn.hearState(msg)
+		denied := conn.hearState(msg)
 		if msg.QoS == 0 { // otherwise it is of a stream's subscription
-			msg.Free()
+			if !denied || c.Aside == nil || !c.Aside(msg) {
+				msg.Free()
+			}
 			return
 		}
 	}

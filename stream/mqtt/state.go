@@ -23,12 +23,14 @@ func (conn *Conn) publishState(state string) *receipt {
 
 // hearState takes a message of the state topic. Another process with the name of this node
 // publishes that it is offline when it ends, and the broker keeps that as the state of both.
-// What the broker had kept before the subscription is not news.
-func (conn *Conn) hearState(msg *Message) {
+// What the broker had kept before the subscription is not news. It reports whether the message is one
+// of another process.
+func (conn *Conn) hearState(msg *Message) (denied bool) {
 	if msg.Retained || string(msg.Payload) == stateOnline {
-		return
+		return false
 	}
 	wake(conn.denied)
+	return true
 }
 
 // publishOffline publishes that the node is offline, unless another node follows,

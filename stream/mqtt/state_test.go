@@ -22,7 +22,8 @@ type denier struct {
 	mu     sync.Mutex
 	states []string // that the node has published
 	filter map[string]byte
-	refuse bool // the subscription to the state
+	refuse bool     // the subscription to the state
+	heard  []string // that went to the client's Aside
 	all    sync.WaitGroup
 }
 
@@ -82,6 +83,10 @@ func (b *denier) deny(lasts time.Duration) (events []string) {
 		Config: cfg, StateTopic: "n/state", Filters: []string{"a"}, Dial: b.dial, Counters: new(Counters),
 		Queue: NewQueue(10, codec.MiB, MessageSize), Log: slog.New(slog.DiscardHandler),
 		Event: func(kind, _ string) { events = append(events, kind) },
+		Aside: func(msg *Message) bool {
+			b.heard = append(b.heard, msg.Topic+" "+string(msg.Payload))
+			return true
+		},
 		Serve: func(ctx context.Context, _ *Conn) { <-ctx.Done() },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -109,6 +114,9 @@ func TestContradictsAnotherClient(t *testing.T) {
 		if online < 2 || online > 62 || b.states[len(b.states)-1] != stateOffline {
 			t.Errorf("%d times online, the last state is %s; want the birth message, one at once, and one in ten seconds", online, b.states[len(b.states)-1])
 		}
+		if len(b.heard) < 5000 || b.heard[0] != "n/state offline" {
+			t.Errorf("%d messages of the state were heard: %.3q", len(b.heard), b.heard)
+		}
 		if b.filter["n/state"] != 0 || b.filter["a"] != 1 {
 			t.Errorf("the filters have the quality of service %v, want 0 for the state", b.filter)
 		}
@@ -119,5 +127,6 @@ func TestContradictsAnotherClient(t *testing.T) {
 			t.Errorf("events %q", events)
 		}
 		equalTexts(t, "states", b.states, []string{stateOnline, stateOffline})
+		equalTexts(t, "heard", b.heard, nil)
 	})
 }

@@ -1,0 +1,41 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+
+	"edge/stream/field"
+	"edge/stream/fleet"
+)
+
+// checkFleets returns the errors in the models' parts in fleets.
+func (n *Node) checkFleets() error {
+	var errs []error
+	for i, m := range n.models {
+		key := "models." + m.Name + ".fleet"
+		errs = append(errs, field.Within(key, m.Fleet.Validate()))
+		if m.Fleet.Enabled() {
+			errs = append(errs, field.Check(n.cfg.Node != fleet.BasisName, "node", n.cfg.Node, "another name: that is the topic of a fleet's common basis"))
+		}
+		if m.Fleet.Follows() && m.Active.Enabled() {
+			errs = append(errs, fmt.Errorf("models.%s.active: a follower learns no label: remove active, or let fleet.role be member", m.Name))
+		}
+		for _, other := range n.models[:i] {
+			if m.Fleet.Enabled() && m.Fleet.Concept == other.Fleet.Concept {
+				errs = append(errs, fmt.Errorf("%s.concept %s: model %s has it as well; two models of one node need two", key, m.Fleet.Concept, other.Name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// fleetTopics returns filters for the topics of fleets that the node publishes on.
+func (n *Node) fleetTopics() (filters []string) {
+	for _, m := range n.models {
+		if m.Fleet.Enabled() {
+			topics := fleet.NewTopics(n.cfg.MQTT.BaseTopic, m.Fleet.Concept)
+			filters = append(filters, topics.Contribution(n.cfg.Node)+"/#", topics.Contribution(fleet.BasisName)+"/#") // match those without a part as well
+		}
+	}
+	return filters
+}
