@@ -36,6 +36,7 @@ func (p *brokerProbe) retained(ctx context.Context) (err error) {
 		return err
 	}
 	if !kept {
+		p.unfit = "keeps no retained messages"
 		p.d.warn(name, "the broker keeps none: a client that connects later does not see whether the node is online, nor its scores; Home Assistant forgets the models when it starts", "allow them (mosquitto: retain_available true)")
 		return nil
 	}
@@ -44,6 +45,7 @@ func (p *brokerProbe) retained(ctx context.Context) (err error) {
 	case err != nil:
 		return err
 	case !found:
+		p.unfit = "does not send retained messages to subscriptions with a wildcard"
 		p.d.warn(name, "kept, and not sent to subscriptions with a wildcard: what subscribes to "+p.owner+"/# sees state, info and scores only when they are published anew"+p.wantsRetained(),
 			"subscribe to the topics by their whole names, such as "+p.owner+"/state; or use a broker that sends them, such as mosquitto")
 	default:

@@ -20,10 +20,16 @@ const leastContribution = 4 << 10
 func (p *brokerProbe) fleets(ctx context.Context) error {
 	for _, name := range field.Names(p.cfg.Models) {
 		c := p.cfg.Models[name].Fleet
+		check := "fleet " + c.Concept
+		if c.Enabled() && p.unfit != "" {
+			p.d.add(check, Fail, "the broker "+p.unfit+": who connects later does not hear of the others",
+				"use one that does, such as mosquitto or NATS with JetStream (docs/guide/fleet.md)", map[string]int{"kept": 0, "max_message": int(c.MaxMessage)})
+			continue
+		}
 		if !c.Enabled() || c.Follows() {
 			continue
 		}
-		check, topics := "fleet "+c.Concept, fleet.NewTopics(p.cfg.MQTT.BaseTopic, c.Concept)
+		topics := fleet.NewTopics(p.cfg.MQTT.BaseTopic, c.Concept)
 		own, need := topics.Contribution(p.cfg.Node), int(c.MaxMessage)
 		size, above, kept := need, need, false
 		for {

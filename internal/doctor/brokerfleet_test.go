@@ -23,6 +23,7 @@ func TestDeliveryIsTried(t *testing.T) {
 	rights := harness.WriteFile(t, "acl", "topic readwrite edge/pi1/#\ntopic readwrite mark/#\ntopic read edge/fleet/#\n")
 	own := harness.WriteFile(t, "acl", "topic readwrite edge/pi1/#\ntopic readwrite mark/#\ntopic read edge/fleet/#\ntopic readwrite edge/fleet/mill/pi1/#\n")
 	const shared, kept = "ok shared subscriptions: each message goes to one of the members", "ok fleet mill: the broker keeps contributions of 96.0 KiB"
+	const noWildcards = "fail fleet mill: the broker does not send retained messages to subscriptions with a wildcard: who connects later does not hear of the others → use one that does"
 	for name, tc := range map[string]struct {
 		start func(*testing.T, string) func()
 		topic string
@@ -36,6 +37,8 @@ func TestDeliveryIsTried(t *testing.T) {
 		"packet":    {mosquitto("max_packet_size 60000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 48.0 KiB, and not of 96.0 KiB"}},
 		"least":     {mosquitto("max_packet_size 5000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 4.0 KiB, and not of 6.0 KiB → set models.bearing.fleet.max_message to 4096"}},
 		"rights":    {mosquitto("acl_file " + rights + "\n"), "pump", Fail, []string{"fail fleet mill: what this node publishes below edge/fleet/mill/pi1/ does not come back", "let user (none) write edge/fleet/mill/pi1 and edge/fleet/mill/pi1/#"}},
+		"wildcards": {(&brokertest.Lacking{Unretained: true}).Start, "pump", Fail, []string{noWildcards}},
+		"follower":  {(&brokertest.Lacking{Unretained: true}).Start, "pump", Fail, []string{noWildcards}},
 		"basis":     {brokertest.Embedded, "pump", OK, []string{kept, "ok basis of fleet mill: the broker keeps a common basis"}},
 		"no basis":  {mosquitto("acl_file " + own + "\n"), "pump", Warn, []string{kept, "warn basis of fleet mill: what this node publishes below edge/fleet/mill/basis/ does not come back", "let user (none) write edge/fleet/mill/basis"}},
 	} {
@@ -47,6 +50,9 @@ func TestDeliveryIsTried(t *testing.T) {
 			in.Topics, in.Features, m.Streams, m.Fleet.Concept = []string{tc.topic}, []string{"a"}, []string{"pump"}, "mill"
 			if strings.HasSuffix(name, "basis") {
 				m.Fleet.Basis = fleet.BasisShared
+			}
+			if name == "follower" {
+				m.Fleet.Role = fleet.RoleFollower
 			}
 			cfg.Streams["pump"], cfg.Models["bearing"] = in, m
 			d := &Diagnosis{Grade: OK, Within: Patient(1)}
