@@ -25,7 +25,7 @@ func TestFleetAPI(t *testing.T) {
 	if got := gjson.Parse(a); code != http.StatusOK || got.Get("concept").Str != "pumps" || got.Get("state").Str != "alone" || !got.Get("members").IsArray() {
 		t.Errorf("%d %s", code, a)
 	}
-	if _, metrics := s.get("/metrics"); !regexp.MustCompile(`(?m)^edge_fleet_state\{model="wear"\} 1$`).MatchString(metrics) {
+	if _, metrics := s.get("/metrics"); !regexp.MustCompile(`(?ms)^edge_fleet_state\{model="wear"\} 1$.*^edge_fleet_unheard\{model="wear"\} 0$`).MatchString(metrics) {
 		t.Errorf("the metrics have no state of the fleet:\n%s", metrics)
 	}
 	if code, _ := s.get("/api/v1/models/none/fleet"); code != http.StatusNotFound {

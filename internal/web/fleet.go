@@ -52,6 +52,13 @@ func fleetMetrics() []metric {
 		{"edge_fleet_members", "Other members whose contribution is known.", kindGauge, byModel, oneOfFleet(func(v *fleet.View) float64 { return float64(len(v.Members)) })},
 		{"edge_fleet_weight", "Weight of the fleet in the model's answers, 0 to 1.", kindGauge, byModel, oneOfFleet(func(v *fleet.View) float64 { return v.Weight })},
 		{"edge_fleet_merges_total", "Merges of the members' contributions.", kindCounter, byModel, oneOfFleet(func(v *fleet.View) float64 { return float64(v.Merges) })},
+		{"edge_fleet_unheard", "1 while the others do not have the model's contribution: another process publishes under the node's name, or the broker does not keep it.", kindGauge, byModel,
+			oneOfFleet(func(v *fleet.View) float64 {
+				if v.Unheard() {
+					return 1
+				}
+				return 0
+			})},
 		{"edge_fleet_missed_total", "Contributions that the broker sent only when it was asked for them again.", kindCounter, byModel, oneOfFleet(func(v *fleet.View) float64 { return float64(v.Missed) })},
 		{"edge_fleet_unfactored_total", "Sums of contributions that were not positive definite: the own labels answer for their class.", kindCounter, byModel,
 			eachModelTo(func(m *modelScrape, to values) {
