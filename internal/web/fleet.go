@@ -30,7 +30,10 @@ func (w *Server) fleet(rw http.ResponseWriter, r *http.Request) {
 	reply(rw, http.StatusOK, fleetView{1, v})
 }
 
-// inFleet reads a family of the models that are in a fleet.
+// inFleet reads a family of the models that are in a fleet. As those of metrics.go, this function and
+// the next one are not inlined.
+//
+//go:noinline
 func inFleet(read func(v *fleet.View, model string, to values)) reader {
 	return eachModelTo(func(m *modelScrape, to values) {
 		if m.fleet != nil {
@@ -40,6 +43,8 @@ func inFleet(read func(v *fleet.View, model string, to values)) reader {
 }
 
 // oneOfFleet reads a family of one value for each of them.
+//
+//go:noinline
 func oneOfFleet(value func(v *fleet.View) float64) reader {
 	return inFleet(func(v *fleet.View, model string, to values) { to.add(value(v), model) })
 }
@@ -53,12 +58,7 @@ func fleetMetrics() []metric {
 		{"edge_fleet_weight", "Weight of the fleet in the model's answers, 0 to 1.", kindGauge, byModel, oneOfFleet(func(v *fleet.View) float64 { return v.Weight })},
 		{"edge_fleet_merges_total", "Merges of the members' contributions.", kindCounter, byModel, oneOfFleet(func(v *fleet.View) float64 { return float64(v.Merges) })},
 		{"edge_fleet_unheard", "1 while the others do not have the model's contribution: another process publishes under the node's name, or the broker does not keep it.", kindGauge, byModel,
-			oneOfFleet(func(v *fleet.View) float64 {
-				if v.Unheard() {
-					return 1
-				}
-				return 0
-			})},
+			oneOfFleet(func(v *fleet.View) float64 { return oneIf(v.Stopped != "" || v.Lost) })},
 		{"edge_fleet_missed_total", "Contributions that the broker sent only when it was asked for them again.", kindCounter, byModel, oneOfFleet(func(v *fleet.View) float64 { return float64(v.Missed) })},
 		{"edge_fleet_unfactored_total", "Sums of contributions that were not positive definite: the own labels answer for their class.", kindCounter, byModel,
 			eachModelTo(func(m *modelScrape, to values) {
