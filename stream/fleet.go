@@ -41,7 +41,6 @@ type Follow func(member string, set *core.Set) (*model.Posterior, *core.Merge, e
 // publishes and merges.
 type fleets struct {
 	node  *Node
-	state string // topic
 	inbox *mqtt.Queue[*mqtt.Message]
 	wake  chan struct{} // capacity 1
 
@@ -62,7 +61,7 @@ type fleetMember struct {
 // newFleets returns the parts of the models that are in a fleet, nil if none is.
 func (n *Node) newFleets() *fleets {
 	f := &fleets{
-		node: n, state: n.cfg.MQTT.BaseTopic + "/" + n.cfg.Node + "/state", inbox: mqtt.NewQueue(maxFleetMessages, fleet.MaxWaiting, mqtt.MessageSize),
+		node: n, inbox: mqtt.NewQueue(maxFleetMessages, fleet.MaxWaiting, mqtt.MessageSize),
 		wake: make(chan struct{}, 1),
 	}
 	instance := rand.Uint64()
@@ -124,7 +123,7 @@ func (f *fleets) aside() mqtt.Aside {
 		return nil
 	}
 	return func(msg *mqtt.Message) bool {
-		if msg.Topic != f.state && !slices.ContainsFunc(f.members, func(m *fleetMember) bool { return m.Topics().Has(msg.Topic) }) {
+		if msg.Topic != f.node.client.StateTopic && !slices.ContainsFunc(f.members, func(m *fleetMember) bool { return m.Topics().Has(msg.Topic) }) {
 			return false
 		}
 		if taken, _ := f.inbox.Push(msg, nil); !taken {
@@ -207,7 +206,7 @@ func (f *fleets) receive() {
 	}
 	for _, m := range f.members {
 		switch {
-		case msg.Topic == f.state:
+		case msg.Topic == f.node.client.StateTopic:
 			m.OtherEnded()
 		case m.Topics().Has(msg.Topic):
 			m.Receive(time.Now(), msg.Topic, msg.Payload, msg.Retained)

@@ -22,8 +22,7 @@ func (p *brokerProbe) fleets(ctx context.Context) error {
 		c := p.cfg.Models[name].Fleet
 		check := "fleet " + c.Concept
 		if c.Enabled() && p.unfit != "" {
-			p.d.add(check, Fail, "the broker "+p.unfit+": who connects later does not hear of the others",
-				"use one that does, such as mosquitto or NATS with JetStream (docs/guide/fleet.md)", map[string]int{"kept": 0, "max_message": int(c.MaxMessage)})
+			p.d.fail(check, "the broker "+p.unfit+": who connects later does not hear of the others", "use one that does, such as mosquitto or NATS with JetStream (docs/guide/fleet.md)")
 			continue
 		}
 		if !c.Enabled() || c.Follows() {

@@ -336,7 +336,7 @@ func (m *Member) put(now time.Time, c *core.Contribution, bytes int, retained bo
 	if p == nil {
 		p = &peer{}
 		m.peers[c.Member] = p
-		if !retained || !m.first() || m.asked(c.Member) || m.asked(all) {
+		if !retained || !m.first() || m.awaited(c.Member) {
 			m.note(now, "fleet_member", c.Member, fmt.Sprintf("%s: %d labels of %d classes", c.Member, c.N, len(c.Classes)))
 		}
 	}

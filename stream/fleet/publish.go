@@ -214,7 +214,7 @@ func (m *Member) OtherEnded() {
 	}
 	o.stopped, o.epoch, o.again = "", above(max(o.epoch, o.former.Epoch)), o.known
 	o.durable = o.stored >= o.epoch
-	m.event("fleet_duplicate", fmt.Sprintf("the other process that published as %s has ended, or was removed: this one publishes again", m.name))
+	m.event("fleet_duplicate", "the other process that had its name has ended, or its contribution was removed: this one publishes again")
 }
 
 // stop ends the publications until the next start, or until OtherEnded.

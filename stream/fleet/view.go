@@ -81,10 +81,6 @@ type Own struct {
 	Age     *float64 `json:"age_s"` // of it; null: none
 }
 
-// Unheard reports whether the others do not have the own contribution: another process has the
-// node's name, or the broker does not keep it.
-func (o *Own) Unheard() bool { return o.Stopped != "" || o.Lost }
-
 // Common describes the basis and the scale that the members have in common.
 type Common struct {
 	Basis *BasisView `json:"basis,omitempty"` // absent: the model shares none, or has not merged since the start
