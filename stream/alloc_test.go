@@ -48,7 +48,7 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 				node.ring.Push(msg, nil)
 				msg, _ := node.ring.Pop()
 				node.worker.handle(newItem(node.worker.items, msg))
-				it := <-node.queue
+				it := receive(node.queue)
 				node.committer.add(t.Context(), it)
 				if !node.committer.full(it) {
 					t.Fatal("an answer waits for a commit")
@@ -97,7 +97,7 @@ func TestBatchHashedOnce(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			node.worker.handle(newItem(node.worker.items, msg))
-			node.committer.add(t.Context(), <-node.queue)
+			node.committer.add(t.Context(), receive(node.queue))
 			runtime.ReadMemStats(&after)
 			if s := node.Stats(); s.Predictions != entries {
 				t.Fatalf("%d predictions, want %d", s.Predictions, entries)

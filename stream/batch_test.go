@@ -117,8 +117,8 @@ func TestPredictedInBatches(t *testing.T) {
 		if node.worker.batch.post != nil {
 			t.Fatal("a posterior is kept until the next message")
 		}
-		for len(node.queue) > 0 {
-			<-node.queue
+		for len(node.queue.items) > 0 {
+			receive(node.queue)
 		}
 	}
 	answered := 0
@@ -176,8 +176,8 @@ func BenchmarkBatch(b *testing.B) {
 					for node.ring.Len() > 0 {
 						node.worker.handleReady()
 					}
-					for len(node.queue) > 0 {
-						(<-node.queue).free()
+					for len(node.queue.items) > 0 {
+						receive(node.queue).free()
 					}
 					for out, ok := node.outbox.Pop(); ok; out, ok = node.outbox.Pop() {
 						out.Free()

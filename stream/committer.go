@@ -24,7 +24,6 @@ type Model interface {
 }
 
 const (
-	commitQueue = 64 // capacity in messages between the worker and the committer
 	// longCommit is the time of a commit after which the next one takes all that has come meanwhile. Below
 	// it the window of the broker bounds a group, and with it the samples that wait for the learner.
 	longCommit = 500 * time.Millisecond
@@ -33,7 +32,7 @@ const (
 // committer is the only writer of the journal. It commits in groups, acknowledges in
 // the order of receipt and hands the records to the models.
 type committer struct {
-	in      <-chan *item
+	in      *commitQueue
 	probe   chan struct{} // requests an empty commit; capacity 1
 	journal Journal
 	models  []*modelState
@@ -72,12 +71,13 @@ func (c *committer) run(ctx context.Context) {
 			due = timer.C
 		}
 		select {
-		case it, ok := <-c.in:
+		case it, ok := <-c.in.items:
 			if !ok {
 				c.commitGroup(ctx)
 				c.storeWindows(ctx)
 				return
 			}
+			c.in.taken(it)
 			if c.awaitCursor(ctx, it) && c.add(ctx, it) && c.full(it) {
 				c.commitGroup(ctx)
 			}
@@ -90,7 +90,7 @@ func (c *committer) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if len(c.in) == 0 && !c.needsCommit() { // what waited for a slow disk needed no commit
+		if len(c.in.items) == 0 && !c.needsCommit() { // what waited for a slow disk needed no commit
 			c.works()
 		}
 	}
@@ -145,7 +145,7 @@ func (c *committer) full(it *item) bool {
 		g.items, g.unacked = g.items[:len(g.items)-1], 0
 		return len(g.records)+len(g.order) >= maxGroupRecords
 	}
-	more := c.took > longCommit && len(c.in) > 0 // they have waited for the disk, and share its next commit
+	more := c.took > longCommit && len(c.in.items) > 0 // they have waited for the disk, and share its next commit
 	return c.relaxed || !c.needsCommit() || g.unacked >= c.window && !more || len(g.items) >= maxGroupMessages || len(g.records) >= maxGroupRecords
 }
 

@@ -67,7 +67,8 @@ type item struct {
 	idle       bool // its samples are learnt only by a label with the id last
 	stale      bool // newer samples were dropped: no label with the id last is for those before
 
-	key uint64 // messageKey; 0: not computed yet
+	key   uint64 // messageKey; 0: not computed yet
+	bytes int    // size, when the worker has answered it
 
 	values   []float64 // features of the samples of stages
 	outdated []string  // streams whose stored windows the message makes outdated
@@ -129,6 +130,19 @@ func (it *item) spareParts() []float32 {
 		return it.examples[:n+1][n].parts[:0]
 	}
 	return nil
+}
+
+// exampleSize is about the memory of an example without its numbers, in bytes.
+const exampleSize = 320
+
+// size is about the memory of the message and of its examples, in bytes.
+func (it *item) size() int {
+	n := mqtt.MessageSize(it.msg)
+	for i := range it.examples {
+		l := &it.examples[i]
+		n += exampleSize + 8*(len(l.x)+len(l.probs)) + 4*len(l.parts)
+	}
+	return n
 }
 
 const manyValues = 1 << 13 // features, above which an item drops the memory of the samples of stages

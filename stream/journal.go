@@ -42,7 +42,7 @@ func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) b
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := c.commitWatched(commit)
 		if err == nil {
-			if c.took <= slowCommit || len(c.in) == 0 {
+			if c.took <= slowCommit || len(c.in.items) == 0 {
 				c.works()
 			}
 			return true

@@ -25,7 +25,7 @@ func TestUncommittedLeavesNoTrace(t *testing.T) {
 			node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: journal})
 			c, model := node.committer, node.models[0]
 			queue := make(chan *item)
-			c.in = queue
+			c.in = &commitQueue{items: queue}
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})
 			go func() {

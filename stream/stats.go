@@ -229,7 +229,7 @@ func (n *Node) Stats() Stats {
 		ConnectionStats: n.connectionStats(), LossStats: n.lossStats(), Degraded: c.degraded.Load(), CommitFailures: c.commitFailures.Load(),
 		SinceMessage: c.lastMessage.since(), Received: c.received.Load(), Predictions: c.predictions.Load(), Learned: c.learned.Load(), Redelivered: c.redelivered.Load(),
 		Observed: c.observed.Load(), IDReused: c.idReused.Load(), Unconfirmed: int(c.unconfirmed.Load()),
-		Ring: n.ring.Len(), Commit: len(n.queue) + int(n.counts.held.Load()), Outbox: n.outbox.Len(),
+		Ring: n.ring.Len(), Commit: len(n.queue.items) + int(n.counts.held.Load()), Outbox: n.outbox.Len(),
 		Rejected: map[codec.Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
 	}
 	if why := c.commitError.Load(); s.Degraded && why != nil {

@@ -217,7 +217,7 @@ func TestHeldIsBounded(t *testing.T) {
 			p.send("factory/p7/vibration", message)
 		}
 		eventually(t, "the predictions", func() bool { return len(p.on("#")) >= n-20 })
-		if s := d.Stats(); s.Commit > commitQueue+20+1 || s.Ring > 20 || s.Redeliveries != 1 || s.Observed < n-commitQueue-100 {
+		if s := d.Stats(); s.Commit > maxQueued+20+1 || s.Ring > 20 || s.Redeliveries != 1 || s.Observed < n-maxQueued-100 {
 			t.Errorf("%d wait for their commit, %d for their prediction; the ring was full %d times, %d were answered before their turn", s.Commit, s.Ring, s.Redeliveries, s.Observed)
 		}
 		close(block)

@@ -20,7 +20,7 @@ type worker struct {
 	deferred     *mqtt.Queue[*mqtt.Message] // messages that will come again
 	router       *topic.Router[*source]
 	unrouted     *source // source of messages without a source
-	out          chan<- *item
+	out          *commitQueue
 	report       *reporter
 	outbox       *mqtt.Outbox
 	qos          byte
@@ -49,23 +49,24 @@ type worker struct {
 // of it, new messages wait in the other half, so that a sender that waits for answers is
 // no faster than the learner; then the broker holds the messages.
 func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
-	defer close(w.out)
+	defer close(w.out.items)
 	defer w.counts.held.Store(0) // the rest will come again, but for messages of QoS 0
 	for ctx.Err() == nil {
 		var (
 			next *item
-			size int // of its message, which belongs to the committer after the send
+			size int // of the item, which belongs to the committer after the send
 			out  chan<- *item
+			room <-chan struct{}
 			in   = w.ring.Ready()
 		)
 		if len(w.held) > 0 {
-			next, out = w.held[0], w.out
-			size = w.ring.Size(next.msg)
+			next = w.held[0]
+			size, out, room = next.bytes, w.out.open(next), w.out.room
 			if w.ring.Crowded(2) {
 				in = nil
 			}
 		}
-		if stop == nil && w.ring.Len() == 0 && out == nil {
+		if stop == nil && w.ring.Len() == 0 && len(w.held) == 0 {
 			return
 		}
 		var tick <-chan time.Time
@@ -73,7 +74,9 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			tick = w.next()
 		}
 		select {
+		case <-room:
 		case out <- next:
+			w.out.sent(size)
 			w.held[0] = nil
 			w.held = w.held[1:]
 			w.ring.Release(size)
@@ -173,12 +176,9 @@ func catchPanic(read func(*item, *source) error, it *item, src *source) (err err
 func (w *worker) forward(it *item) {
 	keeps := it.msg.QoS > 0 || it.mutation != nil || it.detached()
 	teaches := slices.ContainsFunc(it.examples, func(l example) bool { return l.label != "" || l.wait != 0 })
-	if len(w.held) == 0 {
-		select {
-		case w.out <- it:
-			return
-		default:
-		}
+	it.bytes = it.size()
+	if len(w.held) == 0 && w.out.offer(it) {
+		return
 	}
 	it.idle = !keeps && !teaches
 	switch {
@@ -186,7 +186,7 @@ func (w *worker) forward(it *item) {
 		return
 	case keeps || it.idle && w.succeeds(it) || w.hasRoom():
 		w.held = append(w.held, it)
-		w.ring.Reserve(it.msg)
+		w.ring.Reserve(it.bytes)
 		w.counts.held.Store(int64(len(w.held)))
 		return
 	case teaches:
@@ -206,7 +206,7 @@ func (w *worker) succeeds(it *item) bool {
 				w.held[i-1].stale = true
 			}
 			w.held = slices.Delete(w.held, i, i+1)
-			w.ring.Release(w.ring.Size(old.msg))
+			w.ring.Release(old.bytes)
 			old.free()
 			return true
 		}

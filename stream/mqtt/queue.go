@@ -149,8 +149,8 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 	return v, true
 }
 
-// Reserve counts the room of a popped item as used.
-func (q *Queue[T]) Reserve(v T) { q.count(1, q.Size(v)) }
+// Reserve counts the room of a popped item as used, with that many bytes.
+func (q *Queue[T]) Reserve(size int) { q.count(1, size) }
 
 // Release ends Reserve of an item of that size.
 func (q *Queue[T]) Release(size int) { q.count(-1, -size) }

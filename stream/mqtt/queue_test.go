@@ -62,7 +62,7 @@ func TestQueue(t *testing.T) {
 			drain(q)
 		}
 		q.Push("a", nil)
-		q.Reserve("a")
+		q.Reserve(1)
 		drain(q)
 		if taken, _ := q.Push("a text of more than ten bytes", nil); taken {
 			t.Error("it was taken beside one that is held")
@@ -105,7 +105,7 @@ func TestQueueReserve(t *testing.T) {
 	}
 	for range 2 {
 		v, _ := q.Pop()
-		q.Reserve(v)
+		q.Reserve(q.Size(v))
 	}
 	if must("123456") {
 		t.Error("11 bytes are taken, of 10")
