@@ -33,7 +33,7 @@ const roomRetry = time.Minute
 // call it; it never waits.
 func (lp *Loop) MakeRoom() (done bool) {
 	lp.mu.Lock()
-	waiting := lp.waiting
+	waiting := lp.waiting.groups
 	lp.mu.Unlock()
 	done = waiting == 0 && !lp.recovering() && lp.checkpoints.made.Load()
 	select {

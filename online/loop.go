@@ -52,6 +52,7 @@ type LoopOptions struct {
 	Seq          uint64        // of the last record in the learner's state
 	Saved        uint64        // of the last record in the newest checkpoint; the records after it, up to Seq, came from the journal
 	Queue        int           // groups of records that may wait; a full queue makes Learn block; at least 1
+	QueueBytes   int           // memory of these records, about; one group is taken whatever its size. 0: no bound
 	Checkpointer Checkpointer  // nil: none
 	Every        time.Duration // between checkpoints; 0: never by time
 	Samples      uint64        // between checkpoints; 0: never by count
@@ -99,7 +100,7 @@ type Loop struct {
 	beat        atomic.Int64 // nanoseconds from start to the latest heartbeat of Run
 
 	mu      sync.Mutex // guards waiting and drained
-	waiting int        // groups handed over and not yet learnt
+	waiting backlog    // groups handed over and not yet learnt
 	drained *sync.Cond
 
 	// The goroutine inside Run alone uses the fields below.
@@ -188,26 +189,6 @@ func (lp *Loop) host() host {
 
 func (lp *Loop) heartbeat() { lp.beat.Store(int64(time.Since(lp.start))) }
 
-// Learn hands committed records over, in order. The loop keeps the slice. It
-// blocks while the queue is full (the back-pressure) and returns ctx.Err() if ctx
-// ends first; the records are then learnt from the journal after the next start.
-// While the loop recovers it keeps no records, but reads them from the journal.
-func (lp *Loop) Learn(ctx context.Context, records []Record) error {
-	if left, err := lp.leave(ctx, records); left {
-		return err
-	}
-	lp.mu.Lock()
-	lp.waiting++
-	lp.mu.Unlock()
-	select {
-	case lp.in <- records:
-		return nil
-	case <-ctx.Done():
-		lp.finished(1)
-		return ctx.Err()
-	}
-}
-
 // State returns the encoded learner and the seq of the last record in it. It
 // waits for Run to encode it, or for ctx to end. ErrRecovering: the state is one of
 // an earlier moment.
@@ -283,37 +264,6 @@ func (lp *Loop) do(ctx context.Context, fn func()) error {
 	}
 }
 
-func (lp *Loop) finished(groups int) {
-	lp.mu.Lock()
-	lp.waiting -= groups
-	if lp.waiting == 0 {
-		lp.drained.Broadcast()
-	}
-	lp.mu.Unlock()
-}
-
-// Busy reports whether records that were handed over, or are in the journal, wait to be learnt.
-func (lp *Loop) Busy() bool {
-	lp.mu.Lock()
-	defer lp.mu.Unlock()
-	return lp.waiting > 0 || lp.recovering()
-}
-
-// Idle blocks until all records handed over have been learnt, or ctx ends. It returns
-// ErrRecovering at once while the loop recovers.
-func (lp *Loop) Idle(ctx context.Context) error {
-	if lp.recovering() {
-		return ErrRecovering
-	}
-	defer context.AfterFunc(ctx, lp.wake)()
-	lp.mu.Lock()
-	defer lp.mu.Unlock()
-	for lp.waiting > 0 && ctx.Err() == nil {
-		lp.drained.Wait()
-	}
-	return ctx.Err()
-}
-
 // Run learns until ctx ends, then learns the queued records (for Linger at most),
 // writes a last checkpoint and returns; the error is that of the last checkpoint.
 // Learn must not be called once ctx has ended. An earlier checkpoint that fails is
@@ -365,7 +315,7 @@ func (lp *Loop) Run(ctx context.Context) error {
 // learn learns the records. If patience ends first, the rest is left to the
 // journal, and with it the queue: the state is that of an earlier moment.
 func (lp *Loop) learn(patience context.Context, records []Record) {
-	stepped := false
+	stepped, size := false, memoryOf(records)
 	lp.checkpoints.made.Store(false)
 	for i := range records {
 		r := &records[i]
@@ -386,7 +336,7 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 	}
 	lp.newer = lp.newer || stepped
 	lp.mu.Lock()
-	idle := lp.waiting == 1
+	idle := lp.waiting.groups == 1
 	lp.mu.Unlock()
 	now := time.Now()
 	if idle || now.Sub(lp.published) >= snapshotEvery {
@@ -399,7 +349,7 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		lp.publishStatus()
 		lp.reported = now
 	}
-	lp.finished(1)
+	lp.finished(size)
 }
 
 // report reports the outcome of a record.

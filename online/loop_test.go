@@ -180,32 +180,6 @@ func TestStatusHasTheClassesOfANotice(t *testing.T) {
 	}
 }
 
-func TestLoopBackPressure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lp := NewLoop(newTestLearner(t, testConfig(3)), LoopOptions{Model: "m", Queue: 1})
-		rng := rand.New(rand.NewPCG(1, 1))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if lp.Busy() {
-			t.Error("busy without a record")
-		}
-		if err := lp.Learn(ctx, records(rng, 1, 1)); err != nil {
-			t.Fatal(err)
-		}
-		if !lp.Busy() {
-			t.Error("not busy with a record in the queue")
-		}
-		// Run has not started: the queue is full, and Learn waits for its context.
-		if err := lp.Learn(ctx, records(rng, 2, 1)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a full queue gave %v", err)
-		}
-		if err := lp.Idle(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Idle with a record in the queue gave %v", err)
-		}
-	})
-}
-
-// A loop that begins after a long journal saves its state immediately.
 func TestLoopCheckpointsWhatWasReplayed(t *testing.T) {
 	l := newTestLearner(t, testConfig(3))
 	feed(l, rand.New(rand.NewPCG(1, 1)), 70)
