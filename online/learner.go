@@ -481,7 +481,9 @@ func (l *Learner) Posterior() *model.Posterior {
 	return l.view.Snapshot()
 }
 
-// Scores returns the prequential scores up to now.
+// Scores returns the prequential scores up to now. It is not inlined: it has nine callers.
+//
+//go:noinline
 func (l *Learner) Scores() score.Scores { return l.judge.Scores(slices.Clone(l.classes.names)) }
 
 // Coverage returns the results of the prediction sets up to now; they are in Scores

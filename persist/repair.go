@@ -3,6 +3,7 @@ package persist
 import (
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"os"
 	"slices"
@@ -218,7 +219,7 @@ func (h *modelContents) reconcile() Loss {
 	} else {
 		loss.Notes = append(loss.Notes, "the ledger is lost: more entries may be missing")
 	}
-	seqs := slices.Sorted(maps.Keys(h.journal))
+	seqs := inOrder(maps.Keys(h.journal))
 	if len(seqs) > 0 {
 		known = max(known, seqs[len(seqs)-1])
 	}
@@ -338,17 +339,33 @@ func (h *modelContents) restore(tx *bbolt.Tx, name string) error {
 	}
 	journal := tx.Bucket([]byte(journalBucket(name)))
 	journal.FillPercent = journalFill
-	for _, seq := range slices.Sorted(maps.Keys(h.journal)) {
+	for _, seq := range inOrder(maps.Keys(h.journal)) {
 		if err := put(journal, numberKey(seq), h.journal[seq]); err != nil {
 			return err
 		}
 	}
 	pending := tx.Bucket([]byte(pendingBucket(name)))
 	pending.FillPercent = journalFill
-	for _, arrival := range slices.Sorted(maps.Keys(h.pending)) {
+	for _, arrival := range inOrder(maps.Keys(h.pending)) {
 		if err := put(pending, numberKey(arrival), h.pending[arrival].value); err != nil {
 			return err
 		}
 	}
 	return putLedger(tx, name, l)
+}
+
+// inOrder returns numbers in their order. They are sorted with the highest bit inverted as those of
+// int64, which the program sorts elsewhere: so it stays small.
+func inOrder(numbers iter.Seq[uint64]) []uint64 {
+	const highest = 1 << 63
+	var sorted []int64
+	for n := range numbers {
+		sorted = append(sorted, int64(n^highest))
+	}
+	slices.Sort(sorted)
+	all := make([]uint64, len(sorted))
+	for i, n := range sorted {
+		all[i] = uint64(n) ^ highest
+	}
+	return all
 }

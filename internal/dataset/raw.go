@@ -28,11 +28,6 @@ var (
 	deviceColumn = "device"
 )
 
-// timesOf returns the names that a column with times may have, that of the stream first.
-func timesOf(own string) []string {
-	return append([]string{own}, slices.DeleteFunc(slices.Clone(timeColumns), func(name string) bool { return name == own })...)
-}
-
 // Tally counts the rows of a raw file, by their use.
 type Tally struct {
 	Rows, Devices, Samples     uint64
@@ -234,7 +229,11 @@ func (r *Raw) checkTime(path string, column int) error {
 	case rate > 0 && !c.Window.Length.Message && len(c.Calendar) == 0:
 		return nil // a row every 1/rate
 	case c.Window.Length.Time > 0 || c.Window.Length.Message || c.Hold.Every > 0 || len(c.Calendar) > 0 || len(c.Derive) > 0:
-		return fmt.Errorf("%s:1: no column has the time, which %s: want one called %s; or --time names the one that has it", path, r.needs(), strings.Join(timesOf(codec.PlainName(r.Stream.Time)), ", "))
+		names := timeColumns
+		if own := codec.PlainName(r.Stream.Time); !slices.Contains(names, own) {
+			names = append([]string{own}, names...)
+		}
+		return fmt.Errorf("%s:1: no column has the time, which %s: want one called %s; or --time names the one that has it", path, r.needs(), strings.Join(names, ", "))
 	}
 	return nil
 }

@@ -237,7 +237,7 @@ func TestRawFilesAreRefused(t *testing.T) {
 		"no header":                  {window, Format{}, "1,2,3,a\n2,3,4,a\n", "data.csv: no header line names the columns; signals are found by name: want x, y"},
 		"no label":                   {window, Format{}, "t,x,y\n1,1,1\n", "data.csv:1: no column is called label: --label names that of the labels"},
 		"another label":              {window, Format{Label: "z"}, "t,x,y\n1,1,1\n", `data.csv:1: no column is called "z"; --label takes one of: t, x, y`},
-		"no time":                    {timed, Format{}, "x,label\n1,a\n", "data.csv:1: no column has the time, which stream s needs: want one called ts, t, time, timestamp, Time,"},
+		"no time":                    {timed, Format{}, "x,label\n1,a\n", "data.csv:1: no column has the time, which stream s needs: want one called t, ts, time, timestamp, Time,"},
 		"a time called otherwise":    {window, Format{}, "when,x,y,label\n2026-11-22 17:00,1,1,a\n", `data.csv:2:1: column "when": "2026-11-22 17:00" is a time, and the column is called otherwise than that of the times: give --time when`},
 		"a line of units":            {window, Format{}, "t,x,y,label\n,m/s^2,K,\n1,1,1,a\n", `data.csv:2:1: column "t": "" is no time: want seconds, or 2026-11-22T17:00:00Z; sed 2d FILE >FILE.csv leaves the line out, if it belongs to the header`},
 		"units without a time":       {window, Format{}, "x,y,label\nm/s^2,K,\n1,1,a\n", `data.csv:2: signal "x" is "m/s^2": want a number, or one of true, false, on, off, open, closed, online, offline; values.x can map it, or have other: missing; sed 2d FILE`},

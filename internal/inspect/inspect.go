@@ -236,7 +236,7 @@ func (r *ModelReport) print(w io.Writer) {
 	if r.JournalFirst <= r.JournalLast {
 		journal = fmt.Sprintf("records %d to %d, %d not in these figures", r.JournalFirst, r.JournalLast, r.Unlearnt)
 	}
-	fmt.Fprintf(w, "  journal    %s; %s remembered, %s waiting for a label\n", journal, terminal.Count(r.Dedupe, "message"), terminal.Count(r.Pending, "sample"))
+	fmt.Fprintf(w, "  journal    %s; %s remembered, %s waiting for a label\n", journal, terminal.Count(int(r.Dedupe), "message"), terminal.Count(int(r.Pending), "sample"))
 	fmt.Fprintf(w, "  digest     %s\n", r.Digest)
 	width := 0
 	for _, c := range r.Classes {

@@ -79,7 +79,10 @@ type values struct {
 	metric *metric
 }
 
-// add adds a value, with the values of its labels.
+// add adds a value, with the values of its labels. It is not inlined, which would take more
+// room at each of its many places.
+//
+//go:noinline
 func (v values) add(value float64, labels ...string) { v.page.send(v.metric, value, labels...) }
 
 // addHistogram adds a histogram, with the values of its labels.

@@ -102,12 +102,12 @@ func Dial(ctx context.Context, u *url.URL, tlsConfig *tls.Config, within time.Du
 	}
 	cfg := tlsConfig.Clone()
 	cfg.ServerName = cmp.Or(cfg.ServerName, u.Hostname())
-	secure := &tlsConn{Conn: tls.Client(nc, cfg)}
+	secure := tls.Client(nc, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		nc.Close()
 		return nil, err
 	}
-	return secure, nil
+	return &tlsConn{Conn: secure}, nil
 }
 
 // noStore stores nothing. paho would store every unacknowledged message of QoS 1 to

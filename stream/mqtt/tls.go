@@ -80,7 +80,7 @@ const alertWait = time.Second
 // TLS 1.3 a broker judges the certificate of a client after the handshake of the client: it
 // sends an alert and ends the connection, perhaps before the first packet is written.
 type tlsConn struct {
-	*tls.Conn
+	net.Conn             // under TLS
 	answered atomic.Bool // something was read: the broker admits the node
 }
 
@@ -104,6 +104,9 @@ func (c *tlsConn) Write(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// CloseWrite ends what the node sends.
+func (c *tlsConn) CloseWrite() error { return c.Conn.(*tls.Conn).CloseWrite() }
 
 // brokersAlert returns the alert of TLS by which a broker ended a connection; "" if err is none.
 func brokersAlert(err error) string {

@@ -45,12 +45,18 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 // value cannot be read.
 func flagError(cmd *cobra.Command, err error) error {
 	if wrong := (*pflag.InvalidValueError)(nil); errors.As(err, &wrong) {
-		want := map[string]string{
-			"int": "a whole number", "uint64": "a whole number, 0 or more", "float64": "a number", "float64Slice": "numbers", "duration": "a time such as 30s or 5m", "bool": "true or false",
-		}[wrong.GetFlag().Value.Type()]
-		if want != "" {
-			return fmt.Errorf("--%s %q: want %s", wrong.GetFlag().Name, wrong.GetValue(), want)
+		want := ""
+		switch wrong.GetFlag().Value.Type() {
+		case "int", "uint64":
+			want = "a whole number"
+		case "float64", "float64Slice":
+			want = "a number"
+		case "duration":
+			want = "a time such as 30s or 5m"
+		default:
+			return err
 		}
+		return fmt.Errorf("--%s %q: want %s", wrong.GetFlag().Name, wrong.GetValue(), want)
 	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
