@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"runtime"
 	"strconv"
 	"time"
@@ -183,11 +182,7 @@ func (w *Server) handler() http.Handler {
 	}
 	if w.Config.Pprof {
 		runtime.MemProfileRate = memProfileRate
-		rest.HandleFunc("GET /debug/pprof/", pprof.Index)
-		rest.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-		rest.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		rest.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		rest.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		profiles(rest)
 	}
 	private := http.NewServeMux()
 	private.HandleFunc("GET /metrics", w.limited(&w.scrapes, refusedScrape, w.metrics()))
