@@ -119,7 +119,9 @@ func (n *Node) newSource(name string, s codec.Stream) (src *source, err error) {
 		name: name, key: "streams." + name + ".topics", filters: s.Topics, features: s.FeatureNames(),
 		allowRetained: s.AcceptsRetained(), impute: s.OnMissing == codec.OnMissingImpute, qos: s.Raw.QoS,
 	}
-	src.template, err = topic.ParseTemplate(s.DeviceTemplate())
+	if src.template, err = topic.ParseTemplate(s.DeviceTemplate()); err == nil {
+		src.template.Names = append(src.template.Names, s.Entries.Device.Names()...)
+	}
 	return src, err
 }
 

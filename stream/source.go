@@ -43,16 +43,24 @@ type topicMatch struct {
 	device string   // captured levels, joined by /
 }
 
-// match returns the match of a topic; most matches are cached.
-func (s *source) match(topic string) topicMatch {
-	p, ok := s.matches[topic]
+// match returns the match of a topic, and of a device that the payload names, "" for none; most
+// matches are cached.
+func (s *source) match(topic, device string) topicMatch {
+	key := topic
+	if device != "" {
+		key += "\x00" + device // which no topic has
+	}
+	p, ok := s.matches[key]
 	if !ok {
 		p.levels = s.template.Capture(topic)
+		if device != "" {
+			p.levels = append(p.levels, strings.Split(device, "/")...)
+		}
 		if s.stage != nil { // those that all inputs have
 			p.levels, _ = s.stage.of.template.Arrange(s.template, p.levels)
 		}
 		p.device = deviceName(p.levels)
-		putBounded(&s.matches, topic, p)
+		putBounded(&s.matches, key, p)
 	}
 	return p
 }

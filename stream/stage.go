@@ -35,11 +35,12 @@ type stage struct {
 	strict bool // a sample with a missing feature is refused
 	tied   bool // samples without times belong to their message
 
-	message signal.Message // reused
-	filling signal.Windows
-	course  Course // reused
-	recent  [recentKeys]uint64
-	at      int // of the oldest recent key
+	messages []signal.Message // reused, and so are their rows
+	rows     []signal.Row
+	filling  signal.Windows
+	course   Course // reused
+	recent   [recentKeys]uint64
+	at       int // of the oldest recent key
 
 	sticky bool // its rows may have labels that are a state
 	teach  teaching
@@ -161,14 +162,14 @@ func (w *worker) take(it *item, src *source) error {
 	if len(it.examples) > 0 { // their features, of another stream, are in there
 		scratch = new(codec.Scratch)
 	}
-	at := src.match(msg.Topic)
 	readings, err := src.decoder.DecodeMessage(scratch, msg.Topic, msg.Payload)
 	if err != nil {
-		w.endLabel(it, st, at.device, err)
+		w.endLabel(it, st, src.match(msg.Topic, "").device, err)
 		return err
 	}
-	if len(at.device) > maxStageDevice {
-		return codec.Refuse(codec.BadTopic, "the topic names a device with %d bytes, at most %d are possible in a stream with signals", len(at.device), maxStageDevice)
+	if len(readings) == 0 {
+		src.leftOut.Add(1)
+		return nil
 	}
 	for i := range readings {
 		if r := &readings[i]; r.Label != "" && r.Source == w.node {
@@ -176,19 +177,20 @@ func (w *worker) take(it *item, src *source) error {
 			r.Label = ""
 		}
 	}
-	if err := st.read(msg, src.input, at.device, readings); err != nil {
+	if err := st.read(msg, src, readings); err != nil {
 		return err
 	}
-	own := st.message.Own
-	if len(readings) > 0 && !msg.Retained {
+	if !msg.Retained {
 		w.checkTime(src, msg, &readings[len(readings)-1])
 	}
-	if !own && !st.tied && st.repeats(msg) {
+	if !st.tied && slices.ContainsFunc(st.messages, func(m signal.Message) bool { return !m.Own }) && st.repeats(msg, src.input) {
 		w.counts.redelivered.Add(1)
 		return nil
 	}
 	st.touch(it)
-	w.made(it, st, st.Take(&st.message))
+	for i := range st.messages {
+		w.made(it, st, st.Take(&st.messages[i]))
+	}
 	return nil
 }
 
@@ -202,20 +204,37 @@ func (w *worker) endLabel(it *item, st *stage, device string, err error) {
 	}
 }
 
-// read sets the stage's message.
-func (st *stage) read(msg *mqtt.Message, input int, device string, readings []codec.Reading) *codec.Refusal {
-	m, arrived := &st.message, signal.FromTime(msg.Arrived)
-	*m = signal.Message{Device: device, Input: input, Again: msg.Dup, Kept: msg.Retained, Arrived: arrived, Rows: m.Rows[:0]}
+// read sets the stage's messages: one for each device of a message, whose readings are together.
+func (st *stage) read(msg *mqtt.Message, src *source, readings []codec.Reading) *codec.Refusal {
+	st.messages, st.rows = st.messages[:0], slices.Grow(st.rows[:0], len(readings))
+	for first := 0; first < len(readings); {
+		of := readings[first:]
+		of = of[:codec.SameDevice(of)]
+		device := src.match(msg.Topic, of[0].Device).device
+		if len(device) > maxStageDevice {
+			return codec.Refuse(codec.BadTopic, "the device %.40q has %d bytes, at most %d are possible in a stream with signals", device, len(device), maxStageDevice)
+		}
+		m := signal.Message{Device: device, Input: src.input, Again: msg.Dup, Kept: msg.Retained, Arrived: signal.FromTime(msg.Arrived), Rows: st.rows[first:first]}
+		if err := st.readRows(&m, of, first, len(readings)); err != nil {
+			return err
+		}
+		st.messages, first = append(st.messages, m), first+len(of)
+	}
+	return nil
+}
+
+// readRows adds the rows of readings, which begin at index first of n, to a message.
+func (st *stage) readRows(m *signal.Message, readings []codec.Reading, first, n int) *codec.Refusal {
 	for i := range readings {
 		r := &readings[i]
 		if r.X == nil {
-			return codec.Refuse(codec.MissingFeature, "entry %d has no signal", i)
+			return codec.Refuse(codec.MissingFeature, "entry %d has no signal", first+i)
 		}
-		t := arrived
+		t := m.Arrived
 		if r.RawTime != "" {
 			var ok bool
 			if t, ok = signal.ParseTime(r.RawTime, st.zone); !ok {
-				return codec.Refuse(codec.Malformed, "%sthe time %.40s is neither RFC 3339, as 2026-11-22T17:00:00Z, nor Unix time in s, ms, µs or ns, from 1970 to 2199; time: \"\" of the stream takes that of the arrival", entryOf(i, len(readings)), r.RawTime)
+				return codec.Refuse(codec.Malformed, "%sthe time %.40s is neither RFC 3339, as 2026-11-22T17:00:00Z, nor Unix time in s, ms, µs or ns, from 1970 to 2199; time: \"\" of the stream takes that of the arrival", entryOf(first+i, n), r.RawTime)
 			}
 		}
 		if own := r.RawTime != ""; i == 0 {
@@ -238,8 +257,8 @@ func entryOf(i, n int) string {
 
 // repeats reports whether the broker has sent a message again that is among the latest,
 // and notes it.
-func (st *stage) repeats(msg *mqtt.Message) bool {
-	key := keyOf(msg)
+func (st *stage) repeats(msg *mqtt.Message, input int) bool {
+	key := keyOf(msg) + uint64(input) // which may have the topics of another
 	if msg.Dup && slices.Contains(st.recent[:], key) {
 		return true
 	}

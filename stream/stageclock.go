@@ -52,7 +52,7 @@ func (w *worker) checkTime(src *source, msg *mqtt.Message, r *codec.Reading) {
 // zone explains: it is ahead of its arrival, or has no zone and is behind by the difference of two
 // zones. Other times behind their arrival are those of old rows.
 func (w *worker) checkClock(st *stage, msg *mqtt.Message, r *codec.Reading) {
-	rows := st.message.Rows
+	rows := st.messages[len(st.messages)-1].Rows
 	t := rows[len(rows)-1].Time + int64(r.Back)
 	ahead := time.Duration(t - signal.FromTime(msg.Arrived))
 	zones := ahead.Round(zoneUnit)

@@ -94,7 +94,8 @@ func (t tally) counts() map[codec.Reason]uint64 {
 // sourceCounts are the counters of the messages of one name.
 type sourceCounts struct {
 	received atomic.Uint64
-	last     moment // arrival of the last message
+	last     moment        // arrival of the last message
+	leftOut  atomic.Uint64 // messages of which where takes nothing
 	rejected tally
 	idReused atomic.Bool // a warning was logged
 	signals  signal.Counts
@@ -179,6 +180,7 @@ type LossStats struct {
 // "labels".
 type StreamStats struct {
 	Received     uint64
+	LeftOut      uint64 // messages of which where takes nothing
 	Rejected     map[codec.Reason]uint64
 	SinceMessage time.Duration // since its last message
 	Signals      *SignalStats  // nil: the stream has no signals
@@ -244,7 +246,7 @@ func (n *Node) Stats() Stats {
 			continue
 		}
 		ended := name != n.unrouted.name && !slices.ContainsFunc(n.sources, func(s *source) bool { return s.name == name })
-		of := StreamStats{Ended: ended, Received: c.received.Load(), SinceMessage: c.last.since(), Rejected: rejected}
+		of := StreamStats{Ended: ended, Received: c.received.Load(), LeftOut: c.leftOut.Load(), SinceMessage: c.last.since(), Rejected: rejected}
 		if c.signals.Rows.Load() > 0 {
 			of.Signals = signalStats(&c.signals)
 		}

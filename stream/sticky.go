@@ -67,7 +67,7 @@ func (w *worker) setState(it *item, src *source) error {
 	if !found {
 		return err
 	}
-	captured := src.match(msg.Topic).levels
+	captured := src.match(msg.Topic, "").levels
 	errs := []error{err}
 	for _, st := range src.states {
 		device := "" // all of them

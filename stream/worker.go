@@ -250,9 +250,11 @@ func (w *worker) read(it *item, src *source) error {
 	if it.answerOnly {
 		readings = unlabelled(readings)
 	}
-	from := src.match(msg.Topic)
+	if len(readings) == 0 {
+		src.leftOut.Add(1)
+	}
 	if src.joiner != nil {
-		x, err := src.joiner.add(msg.Topic, from.device, readings[0].X[0], msg.Arrived)
+		x, err := src.joiner.add(msg.Topic, src.match(msg.Topic, "").device, readings[0].X[0], msg.Arrived)
 		if err != nil {
 			return err
 		}
@@ -263,6 +265,7 @@ func (w *worker) read(it *item, src *source) error {
 	}
 	for i := range readings {
 		r := &readings[i]
+		from := src.match(msg.Topic, r.Device)
 		if r.Label != "" && r.Source == w.node {
 			w.report.refuse(src, src.models, msg, codec.Refuse(codec.BadLabel, "its source is this node: a model must not learn its own labels"))
 			r.Label = ""

@@ -50,6 +50,7 @@ func TestSampleHoldsTheDefaults(t *testing.T) {
 	s.Topics, s.TopicTemplate = []string{"factory/+/vibration"}, "factory/{device}/vibration"
 	s.Features, s.Fields, s.Columns, s.LabelMap = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}, []string{}, map[string]string{}
 	s.Raw.Values, s.Stage.Signals, s.Stage.Hold.On = map[string]codec.Value{}, []string{}, field.Words{}
+	s.Entries.Where = map[string]field.Words{}
 	s.Stage.Calendar, s.Stage.Window.Of = []string{}, []string{}
 	want.Streams["vibration"] = s
 	l := codec.DefaultLabels()

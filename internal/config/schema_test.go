@@ -95,6 +95,8 @@ func configSchema(t *testing.T) (*jsonschema.Schema, error) {
 				return mapping(&jsonschema.Schema{Type: "string"})
 			case reflect.TypeFor[signal.Choice]():
 				return anyOf(list, mapping(list))
+			case reflect.TypeFor[codec.Device]():
+				return anyOf(&jsonschema.Schema{Type: "string"}, mapping(&jsonschema.Schema{Type: "string"}))
 			case reflect.TypeFor[field.Words]():
 				return anyOf(&jsonschema.Schema{Type: "string"}, list)
 			case reflect.TypeFor[codec.Rate]():

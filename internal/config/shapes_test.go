@@ -82,26 +82,31 @@ func shape(t *testing.T, streams map[string]codec.Stream, name, file string) str
 		if err != nil {
 			t.Fatal(err)
 		}
+		of := []*codec.Decoder{d}
 		for i, in := range s.Raw.Inputs {
+			if i == 0 {
+				of = nil
+			}
 			if slices.ContainsFunc(in.Topics, func(filter string) bool { return topic.Matches(filter, name) }) {
-				d = d.Inputs()[i]
-				break
+				of = append(of, d.Inputs()[i])
 			}
 		}
 		zone, err := s.Stage.Zone()
 		if err != nil {
 			t.Fatal(err)
 		}
-		readings, err := d.DecodeMessage(new(codec.Scratch), name, payload)
-		var refusal *codec.Refusal
-		if errors.As(err, &refusal) {
-			return fmt.Sprintf("refused, %s: %v", refusal.Reason, refusal.Err)
-		}
 		var rows []string
-		for _, r := range readings {
-			rows = append(rows, row(t, d.Features(), r, zone))
+		for _, d := range of {
+			readings, err := d.DecodeMessage(new(codec.Scratch), name, payload)
+			var refusal *codec.Refusal
+			if errors.As(err, &refusal) {
+				rows = append(rows, fmt.Sprintf("refused, %s: %v", refusal.Reason, refusal.Err))
+			}
+			for _, r := range readings {
+				rows = append(rows, row(t, d.Features(), r, zone))
+			}
 		}
-		return strings.Join(rows, "\n    ")
+		return strings.Join(append(rows, "left out")[:max(1, len(rows))], "\n    ")
 	}
 	t.Fatalf("no stream takes %s", name)
 	return ""
@@ -121,6 +126,9 @@ func row(t *testing.T, names []string, r codec.Reading, zone *time.Location) str
 		}
 	}
 	text := strings.Join(values, ", ")
+	if r.Device != "" {
+		text = r.Device + ": " + text
+	}
 	if r.RawTime == "" {
 		return text
 	}

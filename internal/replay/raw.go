@@ -136,17 +136,17 @@ func templateOf(of codec.Stream) string {
 	return strings.Join(levels, "/")
 }
 
-// topic returns the topic of a row's payload.
-func (r *route) topic(device, signal string) (string, error) {
+// topic returns the topic of a row's payload. levels are those of the device that are not in it.
+func (r *route) topic(levels []string, signal string) (string, error) {
 	if t := r.topics[signal]; t != "" && !strings.ContainsAny(t, "+#") {
 		return t, nil
 	}
+	device := strings.Join(levels, "/")
 	if strings.ContainsAny(device, "+#\x00") {
 		return "", fmt.Errorf("device %q cannot be a part of a topic", device)
 	}
 	text := strings.Replace(r.template, codec.SignalLevel, signal, 1)
 	n := strings.Count(text, deviceLevel)
-	levels := strings.Split(device, "/")
 	if n > 0 && (n != len(levels) || slices.Contains(levels, "")) {
 		return "", fmt.Errorf("device %q has %d levels of the topic %s, which has %d", device, len(levels), text, n)
 	}
@@ -271,6 +271,7 @@ func (b *playback) publishRawRow(ctx context.Context, row *dataset.RawRow) error
 	}
 	for i := range b.Raw.routes {
 		r := &b.Raw.routes[i]
+		device := r.encoder.SetDevice(strings.Split(row.Device, "/"))
 		var payloads []codec.Payload
 		var err error
 		if row.Rows != nil {
@@ -282,7 +283,7 @@ func (b *playback) publishRawRow(ctx context.Context, row *dataset.RawRow) error
 			return err
 		}
 		for _, p := range payloads {
-			if b.topic, err = r.topic(row.Device, p.Signal); err != nil {
+			if b.topic, err = r.topic(device, p.Signal); err != nil {
 				return fmt.Errorf("row %d: %w", row.Number, err)
 			}
 			if err := b.publisher.Publish(ctx, b.topic, p.Data); err != nil {

@@ -44,7 +44,7 @@ func TestRoutesOfSignals(t *testing.T) {
 			var got []string
 			for i := range routes {
 				var one string
-				if one, err = routes[i].topic(tc.device, tc.signal); err != nil {
+				if one, err = routes[i].topic(strings.Split(tc.device, "/"), tc.signal); err != nil {
 					break
 				}
 				got = append(got, one)

@@ -112,7 +112,7 @@ func (p *Player) writeFor(name string, s codec.Stream, labelled bool) (err error
 	case !p.samples.Labelled() && labelled && p.Labels == "inline":
 		return fmt.Errorf("the payloads of stream %s have no labels, so that those of the file would teach nothing: give --labels none, or a stream with format: json beside this one", name)
 	}
-	if own := codec.DefaultStream(); s.Format == own.Format && len(s.Fields) == 0 && s.ID == own.ID && s.Label == own.Label {
+	if own := codec.DefaultStream(); s.Format == own.Format && len(s.Fields) == 0 && len(s.Entries.Device.Names())+len(s.Entries.Where) == 0 && s.ID == own.ID && s.Label == own.Label {
 		p.samples = nil
 	}
 	return nil

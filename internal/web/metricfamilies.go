@@ -30,6 +30,13 @@ func nodeMetrics() []metric {
 				to.add(float64(s.node.Streams[name].Received), name)
 			}
 		}},
+		{"edge_messages_left_out_total", "Messages of which where takes nothing.", kindCounter, labelled("stream"), func(s *scrape, to values) {
+			for _, name := range field.Names(s.node.Streams) {
+				if n := s.node.Streams[name].LeftOut; n > 0 {
+					to.add(float64(n), name)
+				}
+			}
+		}},
 		{"edge_messages_rejected_total", "Messages and labels that taught nothing; those that no stream asks for count as stream none.", kindCounter, labelled("stream", "reason"), readRejected},
 		{"edge_last_message_timestamp_seconds", "When the last message came.", kindGauge, labelled("stream"), func(s *scrape, to values) {
 			for _, name := range field.Names(s.node.Streams) {

@@ -45,6 +45,7 @@ type Reading struct {
 	Weight float64   // number of samples that the label counts for; 0: one
 
 	RawID, RawTime string // as in the payload, valid JSON; "" if absent
+	Device         string // levels of the device's name in the payload, joined by /; "" where only the topic names it
 
 	Absent []bool        // signals that the payload does not have, in contrast to those without a value; nil: none. Not to be changed
 	Back   time.Duration // time from this row to the reading's time, where several rows have one time
@@ -103,6 +104,8 @@ type schema struct {
 	ignored         labelMap // words of a state that say nothing; nil: none
 	last            bool     // a label without an id is that of the newest sample
 	signals         *signals // nil: the payloads have features
+	batchPath       string   // of the array with the entries; "": none
+	marks           marks    // by which entries are selected, and named; nil: none
 }
 
 // NewDecoder returns the decoder of a stream's payloads.
@@ -164,7 +167,7 @@ func newDecoder(s, from Stream, at int) (*Decoder, error) {
 func newSchema(s, from Stream, at int) *schema {
 	sh := &schema{
 		names: from.Stage.Signals, index: map[string]int{}, reserved: map[string]bool{}, columns: from.Columns,
-		id: from.ID, time: from.Time, label: from.Label, maxBatch: s.MaxBatch,
+		id: from.ID, time: from.Time, label: from.Label, maxBatch: s.MaxBatch, batchPath: from.Entries.Batch, marks: newMarks(from.Entries),
 		lenient: s.OnMissing != OnMissingReject, labels: newLabelMap(s.LabelMap),
 	}
 	if len(sh.names) > 0 {
@@ -198,7 +201,7 @@ func (noCodec) decode([]byte) ([]Reading, *Refusal) {
 // NewLabelDecoder returns the decoder of messages that hold only labels.
 func NewLabelDecoder(l Labels) *Decoder {
 	s := DefaultStream()
-	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, labels: newLabelMap(l.Map), ignored: ignoredWords(l.Ignore), last: l.Last || l.Sticky}
+	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, batchPath: s.Entries.Batch, labels: newLabelMap(l.Map), ignored: ignoredWords(l.Ignore), last: l.Last || l.Sticky}
 	if l.Sticky {
 		sh.id = ""
 	}
@@ -353,11 +356,12 @@ type cells struct {
 	x      []float64
 	have   []bool
 	n      int
-	weight string // "" if absent
+	weight string   // "" if absent
+	texts  []string // of the marks, "" for one that is absent
 }
 
 func (s *schema) newCells() *cells {
-	c := &cells{schema: s, have: make([]bool, len(s.names))}
+	c := &cells{schema: s, have: make([]bool, len(s.names)), texts: make([]string, len(s.marks))}
 	if s.signals != nil {
 		c.x = s.signals.newX(1)
 	} else {
@@ -365,6 +369,18 @@ func (s *schema) newCells() *cells {
 	}
 	return c
 }
+
+// note notes a cell of which a mark speaks.
+func (c *cells) note(name, text string) {
+	for i := range c.marks {
+		if PlainName(c.marks[i].path) == name {
+			c.texts[i] = strings.Clone(text)
+		}
+	}
+}
+
+// text returns the text of mark i.
+func (c *cells) text(i int) (string, bool) { return c.texts[i], c.texts[i] != "" }
 
 // feature sets feature i.
 func (c *cells) feature(i int, text string) *Refusal {
@@ -409,12 +425,18 @@ func (c *cells) reading() (Reading, *Refusal) {
 	return c.r, nil
 }
 
-// append adds a reading to those of a payload, within the bound of a batch.
+// append adds a reading to those of a payload, within the bound of a batch, if it is selected.
 func (s *schema) append(all []Reading, c *cells) ([]Reading, *Refusal) {
+	if !s.marks.selects(c.text) {
+		return all, nil
+	}
 	if len(all) == s.maxBatch {
 		return nil, Refuse(TooLarge, "more than %d entries in a batch", s.maxBatch)
 	}
 	r, err := c.reading()
+	if err == nil && r.X != nil {
+		r.Device, err = s.marks.device(c.text, none)
+	}
 	if err != nil {
 		return nil, err
 	}

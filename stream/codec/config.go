@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
-
 	"edge/stream/field"
 	"edge/stream/signal"
 	"edge/stream/topic"
@@ -85,6 +83,8 @@ type Stream struct {
 	MaxPayload ByteSize `yaml:"max_payload"`
 	// MaxBatch bounds the entries of a batch. Default 1000, range 1 to 100000.
 	MaxBatch int `yaml:"max_batch"`
+	// Entries say which rows or samples a payload has, and of which device.
+	Entries Entries `yaml:",inline"`
 	// Raw configures the values of signals, and Stage how rows of them become samples.
 	Raw   Raw           `yaml:",inline"`
 	Stage signal.Config `yaml:",inline"`
@@ -99,7 +99,7 @@ func DefaultStream() Stream {
 	return Stream{
 		Format: FormatJSON, Compression: compressionNone, ID: "id", Time: "ts", Label: "label",
 		OnMissing: OnMissingReject, AllowRetained: switchAuto, Join: DefaultJoin(), MaxPayload: 64 * KiB, MaxBatch: 1000,
-		Stage: signal.DefaultConfig(),
+		Entries: DefaultEntries(), Stage: signal.DefaultConfig(),
 	}
 }
 
@@ -209,7 +209,7 @@ func (s Stream) checkPayload() error {
 	for _, name := range field.Names(s.Fields) {
 		errs = append(errs, field.Check(seen[name], "fields", name, "the name of a "+strings.TrimSuffix(key, "s")), s.checkField("fields."+name, s.Fields[name]))
 	}
-	return errors.Join(append(errs, s.checkColumns(names), s.checkTopicsOfValues(names))...)
+	return errors.Join(append(errs, s.checkColumns(names), s.checkTopicsOfValues(names), s.checkEntries())...)
 }
 
 // raw reports whether the payload consists only of numbers.
@@ -330,12 +330,15 @@ const (
 
 // reserved returns the keys of a payload that are not features.
 func (s Stream) reserved() []string {
-	if len(s.Stage.Signals) > 0 {
-		return slices.DeleteFunc([]string{"batch", firstKey(s.Time), firstKey(s.Label)}, func(key string) bool { return key == "" })
+	paths, keys := []string{s.Entries.Batch, s.Time, s.Label}, []string(nil)
+	if len(s.Stage.Signals) == 0 {
+		paths = append(append(paths, cmp.Or(s.ID, DefaultStream().ID)), s.Entries.paths()...)
+		keys = []string{"features", cellWeight, cellSource}
 	}
-	keys := []string{"features", "batch", cellWeight, cellSource}
-	for _, path := range []string{cmp.Or(s.ID, DefaultStream().ID), s.Time, s.Label} {
-		keys = append(keys, firstKey(path))
+	for _, path := range paths {
+		if path != "" {
+			keys = append(keys, firstKey(path))
+		}
 	}
 	return keys
 }
@@ -441,58 +444,4 @@ func checkTopics(filters []string, tmpl string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// checkPath checks a path in the payloads of the stream: the name of a column or a field where
-// they consist of lines.
-func (s Stream) checkPath(key, path string) error {
-	if path != "" && (s.Format == formatCSV || s.Format == formatInflux) {
-		return nil
-	}
-	return checkPath(key, path)
-}
-
-// checkPath returns an error unless path is a plain path of keys and array
-// indices: gjson's queries, wildcards and modifiers have no bound on their work.
-func checkPath(key, path string) error {
-	special := false
-	for i := 0; i < len(path); i++ {
-		if path[i] == '\\' {
-			i++ // what follows is literal
-			special = special || i == len(path)
-		} else {
-			special = special || strings.IndexByte(`*?#@|!{}[]`, path[i]) >= 0
-		}
-	}
-	if path == "$" || strings.HasPrefix(path, "$.") { // as in JSONPath
-		return field.Check(false, key, fmt.Sprintf("%q", path), "keys and array indices with . between them, and no $ before them (\\$ is a key of that name)")
-	}
-	if special || slices.Contains(splitPath(path), "") {
-		return field.Check(false, key, fmt.Sprintf("%q", path), `keys and array indices with . between them (in a key, \ before each of .*?#@|!{}[])`)
-	}
-	return nil
-}
-
-// splitPath returns the keys of a path, without the backslashes before literal characters.
-func splitPath(path string) (keys []string) {
-	var key []byte
-	for i := 0; i < len(path); i++ {
-		switch c := path[i]; {
-		case c == '.':
-			keys, key = append(keys, string(key)), key[:0]
-			continue
-		case c == '\\' && i+1 < len(path):
-			i++
-		}
-		key = append(key, path[i])
-	}
-	return append(keys, string(key))
-}
-
-// firstKey returns the key of the outermost object that a path begins with.
-func firstKey(path string) string { return splitPath(path)[0] }
-
-// pathOf returns the path of a feature, by default its name.
-func (s Stream) pathOf(name string) string {
-	return cmp.Or(s.Fields[name], gjson.Escape(name))
 }

@@ -62,10 +62,13 @@ func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	lines := csv.NewReader(bytes.NewReader(payload))
 	lines.FieldsPerRecord, lines.TrimLeadingSpace, lines.ReuseRecord = -1, true, true
 	var readings []Reading
-	for {
+	for n := 0; ; n++ {
 		line, err := lines.Read()
+		if errors.Is(err, io.EOF) && n == 0 {
+			return nil, Refuse(Empty, "no line")
+		}
 		if errors.Is(err, io.EOF) {
-			break
+			return readings, c.spreadLines(readings)
 		}
 		if err != nil {
 			return nil, Refuse(Malformed, "%w", err)
@@ -76,10 +79,6 @@ func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
 			return nil, onLine(refusal, at)
 		}
 	}
-	if len(readings) == 0 {
-		return nil, Refuse(Empty, "no line")
-	}
-	return readings, c.spreadLines(readings)
 }
 
 // line adds the reading of a line.
@@ -88,6 +87,14 @@ func (c csvCodec) line(readings []Reading, line []string) ([]Reading, *Refusal) 
 		return nil, Refuse(WrongDimension, "%d cells, want %d, with commas between them", len(line), len(c.columns))
 	}
 	row := c.newCells()
+	for i := range c.columns {
+		if c.marks != nil {
+			row.note(c.columns[i].key, strings.TrimSpace(line[i]))
+		}
+	}
+	if !c.marks.selects(row.text) {
+		return readings, nil
+	}
 	for i, cell := range line {
 		if cell = strings.TrimSpace(cell); cell == "" {
 			continue

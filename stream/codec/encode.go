@@ -7,19 +7,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/tidwall/gjson"
+
+	"edge/stream/field"
 )
 
 // Encoder writes rows of signals, or samples, as payloads of their stream, which its Decoder
 // reads.
 type Encoder struct {
-	of    Stream
-	names []string // of the configured signals, or of the features
+	of     Stream
+	names  []string // of the configured signals, or of the features
+	device []string // levels of the device in the payload; first the names of the levels
 }
 
 // NewEncoder returns the encoder of a stream without inputs; that of an input is the one of
@@ -39,7 +43,30 @@ func NewEncoder(s Stream) (*Encoder, error) {
 	if len(names) == 0 {
 		names = s.FeatureNames()
 	}
-	return &Encoder{s, names}, nil
+	return &Encoder{of: s, names: names, device: s.Entries.Device.Names()}, nil
+}
+
+// SetDevice sets the device of the payloads that follow. levels are those of its name; the payload
+// has the last ones, and topic are the others.
+func (e *Encoder) SetDevice(levels []string) (topic []string) {
+	at := max(0, len(levels)-len(e.of.Entries.Device.levels()))
+	e.device = levels[at:]
+	return levels[:at]
+}
+
+// members returns what an entry needs at the paths of the device and of Where: texts by path.
+func (e *Encoder) members() (all Paths) {
+	for i, l := range e.of.Entries.Device.levels()[:len(e.device)] {
+		text, err := url.PathUnescape(e.device[i]) // as appendLevel writes it
+		if err != nil {
+			text = e.device[i]
+		}
+		all = append(all, Path{l.Path, text})
+	}
+	for _, path := range field.Names(e.of.Entries.Where) {
+		all = append(all, Path{path, e.of.Entries.Where[path][0]})
+	}
+	return all
 }
 
 // NewLabelEncoder returns the encoder of messages that hold only labels.
@@ -167,6 +194,11 @@ func (e *Encoder) object(values []any, id string, at int64, label string) ([]byt
 			return nil, err
 		}
 	}
+	for _, m := range e.members() {
+		if err := put(root, m.Name, valueOf(m.Path)); err != nil {
+			return nil, err
+		}
+	}
 	if at >= 0 && e.of.Time != "" {
 		var when any = json.RawMessage(seconds(at))
 		if e.of.Format == FormatCBOR { // whose floats have no room for ns
@@ -258,6 +290,11 @@ func (e *Encoder) line(cells []string, id, time, label string) ([]byte, error) {
 				record[at] = time
 			case PlainName(e.of.Label):
 				record[at] = label
+			}
+			for _, m := range e.members() {
+				if PlainName(m.Name) == column {
+					record[at] = m.Path
+				}
 			}
 			for i, name := range e.names {
 				if path := e.of.Fields[name]; path != "" {

@@ -16,7 +16,8 @@ import (
 // influxCodec reads InfluxDB's line protocol, the default format of Telegraf: each
 // line is a sample. Fields are features; id, label and source are fields or tags.
 // Other tags are ignored, because Telegraf adds some to every line. The timestamp is
-// passed on unchanged. A line without any signal, of another measurement, is left out.
+// passed on unchanged. A line without any signal, of another measurement, is left out. For Device
+// and Where the measurement is a tag _measurement.
 type influxCodec struct {
 	*schema
 	byField map[string]int // index of a feature, by field
@@ -38,11 +39,16 @@ func (c influxCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		return nil, Refuse(Malformed, "not valid UTF-8")
 	}
 	var readings []Reading
-	others := 0 // lines without signals
+	others, selected := 0, 0 // lines without signals; lines that are selected
 	lines := lineprotocol.NewDecoderWithBytes(payload)
-	for n := 1; lines.Next(); n++ {
+	n := 1
+	for ; lines.Next(); n++ {
 		row := c.newCells()
 		err := c.line(row, lines)
+		if err == nil && !c.marks.selects(row.text) {
+			continue
+		}
+		selected++
 		if err == nil && c.signals != nil && row.n == 0 {
 			others++
 			continue
@@ -60,10 +66,13 @@ func (c influxCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	switch {
 	case len(readings) > 0:
 		return readings, c.spreadLines(readings)
-	case others > 0:
+	case others > 0 && others == selected:
 		return nil, Refuse(MissingFeature, "no line has the field of a signal; a path in fields finds one under another name")
 	}
-	return nil, Refuse(Empty, "no line")
+	if n == 1 {
+		return nil, Refuse(Empty, "no line")
+	}
+	return nil, nil // Where takes none
 }
 
 // lineOf returns the line in which entry n of a payload begins, beside which there may be empty
@@ -100,12 +109,14 @@ func (r *lineReader) Read(p []byte) (int, error) {
 }
 
 func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
-	if _, err := lines.Measurement(); err != nil {
+	of, err := lines.Measurement()
+	if err != nil {
 		return Refuse(Malformed, "%w", err)
 	}
+	row.note(measurement, string(of))
 	var (
 		seen []string // keys of cells, each once
-		bad  *Refusal // of a cell: none in a line that is left out
+		bad  *Refusal // of a value: none in a line that is left out
 	)
 	for {
 		key, value, err := lines.NextTag()
@@ -120,6 +131,7 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 				return Refuse(Repeated, "tag %.40q occurs twice", key)
 			}
 			seen = append(seen, string(key))
+			row.note(string(key), string(value))
 			bad = cmp.Or(bad, c.cell(row, string(key), lineprotocol.String, string(value)))
 		}
 	}
@@ -132,19 +144,12 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 			break
 		}
 		name, text := string(key), string(value)
+		if kind == lineprotocol.Bool {
+			text = strconv.FormatBool(isTrue(text))
+		}
+		row.note(name, text)
 		if i, ok := c.byField[name]; ok {
-			if c.signals != nil {
-				if err := row.signal(i, kind, text); err != nil {
-					return err
-				}
-				continue
-			}
-			if kind != lineprotocol.Int && kind != lineprotocol.Uint && kind != lineprotocol.Float {
-				return Refuse(NotANumber, "feature %.40q is the %v %.40q", c.names[i], kind, text)
-			}
-			if err := row.feature(i, text); err != nil {
-				return err
-			}
+			bad = cmp.Or(bad, c.feature(row, i, kind, text))
 			continue
 		}
 		switch {
@@ -154,10 +159,12 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 			bad = cmp.Or(bad, c.cell(row, name, kind, text))
 			seen = append(seen, name)
 		case c.paths == nil && c.signals == nil:
-			return c.unknownKey(name)
+			bad = cmp.Or(bad, c.unknownKey(name))
 		}
 	}
 	switch {
+	case !c.marks.selects(row.text):
+		return nil
 	case bad != nil && (c.signals == nil || row.n > 0):
 		return bad
 	case row.r.RawTime != "":
@@ -173,12 +180,12 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 	return nil
 }
 
-// signal sets the value of signal i.
-func (c *cells) signal(i int, kind lineprotocol.ValueKind, text string) *Refusal {
-	if kind == lineprotocol.Bool {
-		text = strconv.FormatBool(isTrue(text))
+// feature sets the value of feature, or signal, i.
+func (c influxCodec) feature(row *cells, i int, kind lineprotocol.ValueKind, text string) *Refusal {
+	if c.signals == nil && kind != lineprotocol.Int && kind != lineprotocol.Uint && kind != lineprotocol.Float {
+		return Refuse(NotANumber, "feature %.40q is the %v %.40q", c.names[i], kind, text)
 	}
-	return c.feature(i, text)
+	return row.feature(i, text)
 }
 
 // isTrue reports which of the two a bool of the line protocol is.
@@ -190,7 +197,7 @@ func (c influxCodec) isCell(key string) bool {
 	case PlainName(c.id), PlainName(c.label), PlainName(c.time), cellSource, cellWeight:
 		return true
 	}
-	return false
+	return c.marks.named(key)
 }
 
 func (c influxCodec) cell(row *cells, key string, kind lineprotocol.ValueKind, text string) *Refusal {
@@ -204,8 +211,8 @@ func (c influxCodec) cell(row *cells, key string, kind lineprotocol.ValueKind, t
 		switch kind {
 		case lineprotocol.String:
 			return c.setLabel(&row.r, text)
-		case lineprotocol.Bool: // t, T, true, True or TRUE
-			return c.setLabel(&row.r, strconv.FormatBool(isTrue(text)))
+		case lineprotocol.Bool: // true or false by now
+			return c.setLabel(&row.r, text)
 		}
 		return c.setLabelNumber(&row.r, text)
 	case PlainName(c.time):

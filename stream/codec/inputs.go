@@ -49,12 +49,14 @@ type Input struct {
 	MaxAge Age `yaml:"max_age"`
 	// Rate of the rows in one payload. Default 0.
 	Rate Rate `yaml:"rate"`
+	// Entries say which rows a payload has, and of which device.
+	Entries Entries `yaml:",inline"`
 }
 
 // DefaultInput returns the defaults of an input, without topics.
 func DefaultInput() Input {
 	s := DefaultStream()
-	return Input{Format: s.Format, Compression: s.Compression, Time: s.Time, MaxPayload: s.MaxPayload, AllowRetained: switchAuto}
+	return Input{Format: s.Format, Compression: s.Compression, Time: s.Time, MaxPayload: s.MaxPayload, AllowRetained: switchAuto, Entries: DefaultEntries()}
 }
 
 // UnmarshalYAML sets absent keys to their defaults.
@@ -95,6 +97,7 @@ func (s Stream) From(in Input) Stream {
 		of.AllowRetained = switchOn
 	}
 	of.Fields = in.Fields.paths()
+	of.Entries = in.Entries
 	of.Raw = Raw{Values: in.Values, Rate: in.Rate, QoS: in.QoS}
 	if in.QoS == "" {
 		of.Raw.QoS = s.Raw.QoS

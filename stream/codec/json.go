@@ -34,14 +34,27 @@ func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if c.signals != nil {
 		return c.rows(root)
 	}
-	if entries := root.Get("batch"); c.isBatch(root, entries) {
-		return c.batch(root, entries)
+	found := c.marks.find(root, nil)
+	if entries, ok := c.batchOf(root); ok {
+		return c.batch(root, entries, found)
 	}
-	r, err := c.reading(root)
+	return c.entry(nil, root, found)
+}
+
+// entry appends the reading of one entry, whose members were found, if it is selected.
+func (c jsonCodec) entry(readings []Reading, v gjson.Result, found []gjson.Result) ([]Reading, *Refusal) {
+	text := func(i int) (string, bool) { return textOf(found[i]) }
+	if !c.marks.selects(text) {
+		return readings, nil
+	}
+	r, err := c.reading(v)
+	if err == nil && r.X != nil {
+		r.Device, err = c.marks.device(text, func() string { return keysOf(v) })
+	}
 	if err != nil {
 		return nil, err
 	}
-	return []Reading{r}, nil
+	return append(readings, r), nil
 }
 
 // another adds the remedy to the refusal of a payload that begins as no JSON of a sample does.
@@ -52,15 +65,22 @@ func (c jsonCodec) another(payload []byte, err *Refusal) *Refusal {
 	return Refuse(err.Reason, "%w; is it of another format? value is one word or number, csv cells, influx line protocol", err.Err)
 }
 
-// isBatch reports whether the member batch of a payload has its entries. Where other keys are
+// batchOf returns the member of a payload that has its entries. Where other keys are
 // ignored, so is one that is no array, as the number of a batch that is produced.
-func (c jsonCodec) isBatch(root, entries gjson.Result) bool {
+func (c jsonCodec) batchOf(root gjson.Result) (entries gjson.Result, ok bool) {
+	if c.batchPath == "" || !root.IsObject() {
+		return entries, false
+	}
+	entries = root.Get(c.batchPath)
 	strict := c.signals == nil && c.paths == nil && len(c.names) > 0
-	return root.IsObject() && entries.Exists() && !c.reads("batch") && (strict || entries.IsArray())
+	return entries, entries.Exists() && !c.reads(c.batchPath) && (strict || entries.IsArray())
 }
 
-// reads reports whether the key belongs to the configured shape of the payload.
+// reads reports whether the key, the default of batch, belongs to the configured shape of the payload.
 func (c jsonCodec) reads(key string) bool {
+	if key != DefaultEntries().Batch {
+		return false // it is configured
+	}
 	for _, path := range c.paths {
 		if firstKey(path) == key {
 			return true
@@ -69,30 +89,28 @@ func (c jsonCodec) reads(key string) bool {
 	return c.id != "" && firstKey(c.id) == key || firstKey(c.time) == key || firstKey(c.label) == key
 }
 
-func (c jsonCodec) batch(root, entries gjson.Result) ([]Reading, *Refusal) {
+func (c jsonCodec) batch(root, entries gjson.Result, outer []gjson.Result) (readings []Reading, err *Refusal) {
 	if !entries.IsArray() {
-		return nil, Refuse(Malformed, "batch is not an array")
+		return nil, Refuse(Malformed, "%s is not an array", c.batchPath)
 	}
 	if c.paths == nil && len(c.names) > 0 {
 		for key := range root.Keys() {
-			if key.Str != "batch" {
-				return nil, Refuse(UnknownFeature, "key %.40q beside batch", key.Str)
+			if key.Str != firstKey(c.batchPath) && !c.marks.beside(key.Str) {
+				return nil, Refuse(UnknownFeature, "key %.40q beside %s", key.Str, c.batchPath)
 			}
 		}
 	}
-	var readings []Reading
+	n := 0
 	for _, entry := range entries.All() {
 		if len(readings) == c.maxBatch {
 			return nil, Refuse(TooLarge, "more than %d entries in a batch", c.maxBatch)
 		}
-		r, err := c.reading(entry)
-		if err != nil {
-			err.Err = fmt.Errorf("entry %d: %w", len(readings), err.Err)
-			return nil, err
+		if readings, err = c.entry(readings, entry, c.marks.find(entry, outer)); err != nil {
+			return nil, within(err, n)
 		}
-		readings = append(readings, r)
+		n++
 	}
-	if len(readings) == 0 {
+	if n == 0 {
 		return nil, Refuse(Empty, "a batch without entries")
 	}
 	return readings, nil

@@ -15,7 +15,7 @@ const (
 	NotANumber     Reason = "not_a_number"     // null, text, NaN, or beyond the range of a float64
 	BadLabel       Reason = "bad_label"        // a label that is not a text of 1 to 256 bytes, or that a model has given
 	BadWeight      Reason = "bad_weight"       // a weight that is not a number above 0 and at most 100
-	BadID          Reason = "bad_id"           // an id that is neither a text of 1 to 128 bytes nor a number, or a label without one
+	BadID          Reason = "bad_id"           // an id that is neither a text of 1 to 128 bytes nor a number, or a label without one; a payload without its device
 	UnknownID      Reason = "unknown_id"       // no sample with that id waits for its label
 	TooLate        Reason = "too_late"         // a label of a sample that was labelled before and is not kept any more
 	AmbiguousID    Reason = "ambiguous_id"     // samples of several devices wait under that id

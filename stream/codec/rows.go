@@ -1,9 +1,10 @@
 package codec
 
 import (
+	"cmp"
+	"errors"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -41,6 +42,8 @@ func newSignals(s, from Stream, at int) *signals {
 	return sig
 }
 
+var errNoSignal = errors.New("no signal is in the payload")
+
 // newX returns the numbers of k rows, all missing.
 func (g *signals) newX(k int) []float64 {
 	x := make([]float64, k*len(g.names))
@@ -73,7 +76,7 @@ func (s *schema) finish(r *Reading, x []float64, have []bool, keys func() string
 		if found := keys(); found != "" {
 			hint = ": it has " + found + "; a path in fields finds a signal under another key"
 		}
-		return Refuse(MissingFeature, "no signal is in the payload%s", hint)
+		return Refuse(MissingFeature, "%w%s", errNoSignal, hint)
 	case s.signals.hold:
 	case missing >= 0 && !s.lenient:
 		where := ""
@@ -108,8 +111,9 @@ func (s *schema) finish(r *Reading, x []float64, have []bool, keys func() string
 // batch, which is one; and, where there is one signal, an array of numbers.
 type rows struct {
 	jsonCodec
-	list []Reading
-	rate float64 // Hz; 0: none
+	list  []Reading
+	rate  float64        // Hz; 0: none
+	found []gjson.Result // marks of the entry
 }
 
 // rows decodes the rows of a payload.
@@ -118,15 +122,15 @@ func (c jsonCodec) rows(root gjson.Result) ([]Reading, *Refusal) {
 	if err := w.setRate(root); err != nil {
 		return nil, err
 	}
-	entries := root.Get("batch")
 	var err *Refusal
-	switch {
+	switch entries, ok := c.batchOf(root); {
 	case root.IsArray():
 		err = w.array(root)
-	case c.isBatch(root, entries):
+	case ok:
+		w.found = c.marks.find(root, nil)
 		err = w.batch(root, entries)
 	default:
-		err = w.object(root)
+		err = w.entry(root, w.object)
 	}
 	if err == nil {
 		err = w.spread(w.list, w.rate)
@@ -156,9 +160,20 @@ func (w *rows) setRate(root gjson.Result) *Refusal {
 // maxBack bounds the time between the first and the last row of a payload.
 const maxBack = 366 * 24 * time.Hour
 
-// spread sets the distances of rows to their common time. Rows that have a time are left
-// alone.
+// spread sets the distances of a device's rows to their common time, and brings the rows of each
+// device together. Rows that have a time are left alone.
 func (s *schema) spread(list []Reading, rate float64) *Refusal {
+	byDevice(list)
+	for n := 0; len(list) > 0; list = list[n:] {
+		n = SameDevice(list)
+		if err := s.spreadRun(list[:n], rate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *schema) spreadRun(list []Reading, rate float64) *Refusal {
 	k := 0
 	for i := range list {
 		if list[i].RawTime == "" {
@@ -192,11 +207,11 @@ func (w *rows) batch(root, entries gjson.Result) *Refusal {
 	if err := w.identity(&common, root); err != nil {
 		return err
 	}
+	if !entries.Get("0").Exists() {
+		return Refuse(Empty, "a batch without entries")
+	}
 	if err := w.entries(entries); err != nil {
 		return err
-	}
-	if len(w.list) == 0 {
-		return Refuse(Empty, "a batch without entries")
 	}
 	if err := w.spread(w.list, w.rate); err != nil {
 		return err
@@ -212,23 +227,31 @@ func (w *rows) batch(root, entries gjson.Result) *Refusal {
 	return nil
 }
 
-// entries decodes an array of objects and arrays, each one row or several.
+// entries decodes an array of objects and arrays, each one row or several. One without a signal is
+// left out where another has some.
 func (w *rows) entries(v gjson.Result) *Refusal {
-	n := 0
+	var bare *Refusal // of the first entry without a signal
+	n, from := 0, len(w.list)
 	for _, entry := range v.All() {
 		err := Refuse(Malformed, "want an object or an array, not %s", kind(entry))
 		switch {
 		case entry.IsArray():
-			err = w.rowOf(entry)
+			err = w.entry(entry, w.rowOf)
 		case entry.IsObject():
-			err = w.object(entry)
+			before := len(w.list)
+			if err = w.entry(entry, w.object); err != nil && errors.Is(err.Err, errNoSignal) {
+				w.list, bare, err = w.list[:before], cmp.Or(bare, within(err, n)), nil
+			}
 		}
 		if err != nil {
 			return within(err, n)
 		}
 		n++
 	}
-	return nil
+	if len(w.list) > from {
+		return nil
+	}
+	return bare
 }
 
 // array decodes an array: of all signals, of rows, or of the values of the only signal.
@@ -237,12 +260,17 @@ func (w *rows) array(v gjson.Result) *Refusal {
 	switch {
 	case first.IsArray() || first.IsObject():
 		if w.oneRow(v) {
-			return w.object(v)
+			return w.entry(v, w.object)
 		}
 		return w.entries(v)
 	case len(w.names) > 1 || w.paths != nil || !first.Exists():
-		return w.rowOf(v)
+		return w.entry(v, w.rowOf)
 	}
+	return w.entry(v, w.values)
+}
+
+// values decodes an array of the values of the only signal.
+func (w *rows) values(v gjson.Result) *Refusal {
 	n := 0
 	for _, e := range v.All() {
 		r, x, err := w.add(1)
@@ -465,13 +493,4 @@ func (w *rows) column(x []float64, i int, v gjson.Result) *Refusal {
 		n++
 	}
 	return nil
-}
-
-// keysOf lists the first keys of an object.
-func keysOf(v gjson.Result) string {
-	var keys []string
-	for key := range v.Keys() {
-		keys = append(keys, strings.ToValidUTF8(key.Str[:min(len(key.Str), 40)], ""))
-	}
-	return joinWords(keys)
 }

@@ -19,7 +19,7 @@ type scanner struct {
 
 // scannable reports whether the scanner may read payloads of this schema.
 func (s *schema) scannable() bool {
-	if len(s.names) == 0 || len(s.names) > maxScanned || s.paths != nil {
+	if len(s.names) == 0 || len(s.names) > maxScanned || s.paths != nil || s.marks != nil || s.batchPath != DefaultEntries().Batch {
 		return false
 	}
 	seen := map[string]bool{"features": true, "batch": true}

@@ -146,13 +146,16 @@ func (s Stream) DeviceTemplate() string {
 	return strings.Replace(strings.Replace(s.TopicTemplate, FeatureLevel, "+", 1), SignalLevel, "+", 1)
 }
 
-// Devices returns the number of devices that may have windows: one if the topic has no
-// level for a device.
+// Devices returns the number of devices that may have windows: one if neither topic nor payload
+// names a device.
 func (s Stream) Devices() int {
-	if !strings.Contains(s.DeviceTemplate(), "{") {
-		return 1
+	names := func(s Stream) bool {
+		return strings.Contains(s.DeviceTemplate(), "{") || len(s.Entries.Device.levels()) > 0
 	}
-	return s.Stage.Window.Devices
+	if names(s) || slices.ContainsFunc(s.Raw.Inputs, func(in Input) bool { return names(s.From(in)) }) {
+		return s.Stage.Window.Devices
+	}
+	return 1
 }
 
 // checkStage checks the signals and the stage, or that a stream without signals has
@@ -265,6 +268,9 @@ func (s Stream) checkInputs() error {
 		none(s.Label == own.Label, "label", s.Label),
 		none(s.AllowRetained == own.AllowRetained, "allow_retained", s.AllowRetained),
 		none(s.MaxPayload == own.MaxPayload, "max_payload", s.MaxPayload),
+		none(s.Entries.Batch == own.Entries.Batch, "batch", s.Entries.Batch),
+		none(len(s.Entries.Device.levels()) == 0, "device", "{…}"),
+		none(len(s.Entries.Where) == 0, "where", "{…}"),
 	}
 	for _, in := range s.Raw.Inputs {
 		key := "inputs." + in.Name

@@ -3,6 +3,8 @@ package codec
 import (
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"edge/stream/field"
 )
 
@@ -23,4 +25,13 @@ func (s *schema) unknownKey(key string) *Refusal {
 		return Refuse(UnknownFeature, "key %.40q is not a feature; did you mean %.40q?", key, like)
 	}
 	return Refuse(UnknownFeature, "key %s is not a feature; list the features in fields to ignore other keys", field.Quote(key))
+}
+
+// keysOf lists the first keys of an object.
+func keysOf(v gjson.Result) string {
+	var keys []string
+	for key := range v.Keys() {
+		keys = append(keys, strings.ToValidUTF8(key.Str[:min(len(key.Str), 40)], ""))
+	}
+	return joinWords(keys)
 }

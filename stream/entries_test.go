@@ -1,0 +1,97 @@
+package stream
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"edge/stream/codec"
+	"edge/stream/field"
+	"edge/stream/mqtt"
+	"edge/stream/signal"
+)
+
+// gatewayConfig is a node with a stream of rows whose payloads name the device.
+func gatewayConfig(set func(*codec.Stream)) (Config, ModelConfig) {
+	cfg, m := testConfig()
+	s := codec.DefaultStream()
+	s.Topics, s.ID, s.Stage.Signals = []string{"rtl/+/events"}, "", []string{"x", "y"}
+	s.TopicTemplate, s.Entries.Device = "rtl/{site}/events", codec.Device{Path: "id"}
+	set(&s)
+	cfg.Streams = map[string]codec.Stream{"gateway": s}
+	l := codec.DefaultLabels()
+	l.Topics, l.TopicTemplate, l.Sticky = []string{"state/+/+"}, "state/{site}/{device}", true
+	cfg.Labels = []codec.Labels{l}
+	m.Streams = []string{"gateway"}
+	return cfg, m
+}
+
+// Long: cases with their messages.
+func TestDevicesInPayloads(t *testing.T) {
+	in("each device of a topic has values and a state of its own", t, func(t *testing.T) {
+		cfg, m := gatewayConfig(func(s *codec.Stream) {
+			s.Stage.Hold = signal.Hold{On: []string{"any"}}
+			s.OnMissing = codec.OnMissingMarginalise
+		})
+		r, seen := watched(cfg, m, t, newFakeJournal())
+		r.send("state/hut/183", "ok")
+		r.send("rtl/hut/events", `{"id":183,"x":1}`, `{"id":"a/b","x":2}`, `{"id":183,"y":3}`)
+		r.send("rtl/hut/events", `{"batch":[{"id":"a/b","y":4},{"id":183,"y":5},{"id":"a/b","y":6}]}`)
+		time.Sleep(time.Second)
+		labels := r.models[m.Name].learnt()
+		r.stop()
+		equal(t, "samples", *seen, []string{"hut/183 [1 NaN]", "hut/a%2Fb [2 NaN]", "hut/183 [1 3]", "hut/a%2Fb [2 4]", "hut/a%2Fb [2 6]", "hut/183 [1 5]"})
+		equal(t, "learnt", labels, []string{"ok 1", "ok 1", "ok 1"})
+	})
+	in("a message that where does not take is neither refused nor a device", t, func(t *testing.T) {
+		cfg, m := gatewayConfig(func(s *codec.Stream) { s.Entries.Where = map[string]field.Words{"model": {"TH"}} })
+		r, seen := watched(cfg, m, t, newFakeJournal())
+		r.send("rtl/hut/events", `{"model":"rain","id":1,"x":"none"}`, `{"model":"TH","id":2,"x":1,"y":2}`, `{"model":"TH","x":1,"y":2}`)
+		time.Sleep(time.Second)
+		s := r.node.Stats().Streams["gateway"]
+		r.stop()
+		equal(t, "samples", *seen, []string{"hut/2 [1 2]"})
+		got := fmt.Sprintf("%d acknowledged, %d left out, refused %v, %d devices", len(r.acks()), s.LeftOut, s.Rejected, s.Signals.Devices)
+		equal(t, "messages", []string{got}, []string{"3 acknowledged, 1 left out, refused map[bad_id:1], 1 devices"})
+	})
+	in("a message with a bad time is refused as a whole", t, func(t *testing.T) {
+		cfg, m := gatewayConfig(func(*codec.Stream) {})
+		r, seen := watched(cfg, m, t, newFakeJournal())
+		r.send("rtl/hut/events", `[{"id":1,"x":1,"y":2,"ts":1700000000},{"id":2,"x":1,"y":2,"ts":"never"}]`)
+		time.Sleep(time.Second)
+		r.stop()
+		equal(t, "samples", *seen, nil)
+	})
+	in("two inputs on one topic take their rows, also when the broker repeats it", t, func(t *testing.T) {
+		cfg, m := gatewayConfig(func(s *codec.Stream) {
+			s.Topics, s.TopicTemplate, s.Stage.Signals, s.Entries = nil, "", nil, codec.DefaultEntries()
+			for _, name := range []string{"x", "y"} {
+				of := codec.DefaultInput()
+				of.Name, of.Topics, of.Fields = name, []string{"rtl/+/events"}, codec.Paths{{Name: name, Path: "v"}}
+				of.Entries.Where = map[string]field.Words{"n": {name}}
+				s.Raw.Inputs = append(s.Raw.Inputs, of)
+			}
+			s.Stage.Hold, s.OnMissing = signal.Hold{On: []string{"y"}}, codec.OnMissingMarginalise
+		})
+		cfg.Labels = nil
+		r, seen := watched(cfg, m, t, newFakeJournal())
+		r.send("rtl/hut/events", `[{"n":"y","v":2},{"n":"z","v":0},{"n":"x","v":1}]`)
+		r.sendMessage(&mqtt.Message{Topic: "rtl/hut/events", Payload: []byte(`[{"n":"x","v":3},{"n":"y","v":4}]`), QoS: 1, Dup: true})
+		time.Sleep(time.Second)
+		r.stop()
+		equal(t, "samples", *seen, []string{" [1 2]", " [3 4]"})
+	})
+	in("samples of one id are those of their devices", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		s := cfg.Streams["vibration"]
+		s.Topics, s.TopicTemplate, s.Entries.Device = []string{"factory/all"}, "", codec.Device{Path: "dev"}
+		cfg.Streams["vibration"] = s
+		cfg.Labels = nil
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send("factory/all", `{"batch":[{"dev":"p7","id":"1","features":[1,0]},{"dev":"p8","id":"1","features":[2,0]}]}`)
+		r.send("edge/n1/bearing/label/p8", `{"id":"1","label":"worn"}`)
+		r.send("factory/all", `{"dev":"p7","id":"1","label":"ok"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2", "ok 1"})
+	})
+}
