@@ -31,7 +31,7 @@ type Stream struct {
 	// distinguish the samples of several devices, and end the prediction's topic.
 	TopicTemplate string `yaml:"topic_template"`
 	// Format of the payload: json, cbor, float32 or float64 (raw, little-endian),
-	// influx (line protocol), csv (without a header) or value (one number).
+	// influx (line protocol), csv (cells with commas) or value (one number).
 	Format string `yaml:"format" jsonschema:"enum=json,enum=cbor,enum=float32,enum=float64,enum=influx,enum=csv,enum=value"`
 	// Compression of the payload: none, gzip, zstd, or auto for any of them.
 	// Default none.

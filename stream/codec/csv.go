@@ -10,9 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// csvCodec reads lines of comma-separated cells (RFC 4180) without a header: the
+// csvCodec reads lines of comma-separated cells (RFC 4180): the
 // configuration names the columns. An empty cell is a missing one. The word null as a label
-// is no label, and ends one that is held, as null of JSON does.
+// is no label, and ends one that is held, as null of JSON does. A first line that has the names of
+// the columns is left out.
 type csvCodec struct {
 	*schema
 	columns []column
@@ -73,12 +74,24 @@ func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		if err != nil {
 			return nil, Refuse(Malformed, "%w", err)
 		}
+		if n == 0 && c.isHeader(line) {
+			continue
+		}
 		var refusal *Refusal
 		if readings, refusal = c.line(readings, line); refusal != nil {
 			at, _ := lines.FieldPos(0)
 			return nil, onLine(refusal, at)
 		}
 	}
+}
+
+// isHeader reports whether a line has the names of the columns.
+func (c csvCodec) isHeader(line []string) bool {
+	names := c.schema.columns
+	if len(names) == 0 {
+		names = c.names
+	}
+	return slices.EqualFunc(line, names, func(cell, name string) bool { return strings.TrimSpace(cell) == name })
 }
 
 // line adds the reading of a line.

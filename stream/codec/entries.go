@@ -95,7 +95,8 @@ func (s Stream) checkEntries() error {
 	inner := s.Format == FormatJSON || s.Format == FormatCBOR
 	errs := []error{
 		field.Check(inner || e.Batch == "" || e.Batch == DefaultEntries().Batch, "batch", e.Batch, "format json or cbor: in others each line, or every value, is an entry"),
-		field.Check(s.named() || len(e.paths()) == 0, "device", "{…}", "none, nor where, with format "+s.Format+": its payloads have no names, so that only topic_template names a device; columns give csv some"),
+		field.Check(s.named() || len(levels) == 0, "device", "{…}", "none with format "+s.Format+": its payloads have no names, so that only topic_template names a device; columns give csv some"),
+		field.Check(s.named() || len(e.Where) == 0, "where", "{…}", "none with format "+s.Format+": its payloads have no names; columns give csv some"),
 		field.Check(len(levels) <= maxLevels, "device", fmt.Sprintf("%d levels", len(levels)), fmt.Sprintf("at most %d", maxLevels)),
 		field.Check(len(e.Where) <= maxConditions, "where", fmt.Sprintf("%d paths", len(e.Where)), fmt.Sprintf("at most %d", maxConditions)),
 	}

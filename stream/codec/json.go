@@ -28,6 +28,9 @@ func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if key := repeatedKey(root); key != "" {
 		return nil, Refuse(Repeated, "key %.40q occurs twice", key)
 	}
+	if root.Type == gjson.String && isObject(root.Str) && len(c.names) > 0 {
+		return nil, Refuse(Malformed, "JSON in a text: %s", wantObject)
+	}
 	if !root.IsObject() && !root.IsArray() && len(c.names) > 0 {
 		return nil, Refuse(Malformed, "want an object or an array, not %s; format: value reads a text that is one value", kind(root))
 	}

@@ -50,3 +50,22 @@ func TestRefusedLines(t *testing.T) {
 		}
 	}
 }
+
+// A first line that has the names of the columns is no row.
+func TestHeaderOfColumns(t *testing.T) {
+	for _, columns := range [][]string{nil, {"x", "", "y"}} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.Columns, s.Stage.Signals = []string{"a"}, formatCSV, columns, []string{"x", "y"}
+		header, row := "x, y\r\n", "1,2\n"
+		if columns != nil {
+			header, row = "x,,y\n", "1,0,2\n"
+		}
+		d := mustDecoder(t, s)
+		if got, err := d.Decode([]byte(header + row + row)); err != nil || len(got) != 2 {
+			t.Errorf("%q: %+v, %v, want two rows", columns, got, err)
+		}
+		if got, err := d.Decode([]byte(row + header)); err == nil {
+			t.Errorf("%q: %+v, want a refusal of the names in the second line", columns, got)
+		}
+	}
+}

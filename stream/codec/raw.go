@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -15,6 +16,9 @@ type rawCodec struct {
 
 func (c rawCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	d := len(c.names)
+	if kind := asText(payload); kind != "" {
+		return nil, Refuse(Malformed, "text of %s digits: want the bytes themselves", kind)
+	}
 	if len(payload)%(d*c.size) != 0 {
 		return nil, Refuse(WrongDimension, "%d bytes, want %d, or a multiple of it", len(payload), d*c.size)
 	}
@@ -43,6 +47,22 @@ func (c rawCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		readings[i].X = x[i*d : (i+1)*d : (i+1)*d]
 	}
 	return readings, nil
+}
+
+// asText returns the digits of which a payload consists that are those of bytes in a text, "" for
+// others. Raw numbers are such a text with a probability below 1e-10.
+func asText(payload []byte) string {
+	within := func(digits string) bool {
+		return len(bytes.TrimRight(payload, digits)) == 0
+	}
+	const decimal, letters = "0123456789", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	switch {
+	case len(payload) >= 16 && within(decimal+"abcdefABCDEF"):
+		return "hexadecimal"
+	case len(payload) >= 24 && within(decimal+letters+"+/="):
+		return "base64"
+	}
+	return ""
 }
 
 // number returns number i of a payload.

@@ -28,7 +28,7 @@ type rule struct {
 
 // newRule returns the rule of a signal whose numbers begin at index at.
 func newRule(name string, at int, v Value) rule {
-	r := rule{name: name, at: at, hot: v.OneHot, unit: v.Unit, other: v.Other, scale: v.Scale, offset: v.Offset}
+	r := rule{name: name, at: at, hot: v.OneHot, unit: oneSpelling(v.Unit), other: v.Other, scale: v.Scale, offset: v.Offset}
 	if len(v.Map) > 0 {
 		r.words = make(map[string]float64, len(v.Map))
 		for word, to := range v.Map {
@@ -140,8 +140,9 @@ func (r *rule) text(x []float64, text string) *Refusal {
 	case !r.numeric():
 		return r.unknown(x, text)
 	}
-	v, ok, err := asDecimal(text)
-	if number, has := strings.CutSuffix(text, r.unit); !ok && has && r.unit != "" {
+	plain := oneSpelling(text)
+	v, ok, err := asDecimal(plain)
+	if number, has := strings.CutSuffix(plain, r.unit); !ok && has && r.unit != "" {
 		v, ok, err = asDecimal(strings.TrimSpace(number))
 	}
 	switch {
@@ -192,17 +193,20 @@ func (r *rule) unknown(x []float64, text string) *Refusal {
 		return r.set(x, r.other.Number)
 	}
 	want, words := "one of ", r.hot
-	switch {
+	plain := oneSpelling(text)
+	switch number := strings.TrimSpace(strings.TrimSuffix(plain, r.unit)); {
 	case r.words != nil:
 		words = field.Names(r.words)
+	case len(r.hot) == 0 && isDecimal(strings.Replace(number, ",", ".", 1)):
+		return Refuse(NotANumber, "signal %.40q is %.40q: want a number with a decimal point and no other separator", r.name, text)
 	case r.unit != "":
 		return Refuse(NotANumber, "signal %.40q is %.40q: want a number, or one with the unit %s; values.%.40s can have another unit, or other: missing", r.name, text, r.unit, r.name)
 	case len(r.hot) == 0 && isHex(text):
 		return Refuse(NotANumber, "signal %.40q is %.40q: want a decimal number; hexadecimal digits are not read", r.name, text)
-	case len(r.hot) == 0 && isDecimal(strings.Replace(text, ",", ".", 1)):
-		return Refuse(NotANumber, "signal %.40q is %.40q: want a number with a decimal point and no other separator", r.name, text)
-	case len(r.hot) == 0 && unitOf(text) != "":
-		return Refuse(NotANumber, "signal %.40q is %.40q: want a number; values.%.40s can have unit: %.40q", r.name, text, r.name, unitOf(text))
+	case len(r.hot) == 0 && unitOf(plain) != "":
+		return Refuse(NotANumber, "signal %.40q is %.40q: want a number; values.%.40s can have unit: %.40q", r.name, text, r.name, unitOf(plain))
+	case len(r.hot) == 0 && isObject(text):
+		return Refuse(NotANumber, "signal %.40q is JSON in a text: %s", r.name, wantObject)
 	case len(r.hot) == 0:
 		want = "a number, or one of "
 		for _, w := range commonWords {
@@ -211,6 +215,23 @@ func (r *rule) unknown(x []float64, text string) *Refusal {
 	}
 	return Refuse(NotANumber, "signal %.40q is %.40q: want %s%s%s; values.%.40s can map it, or have other: missing", r.name, text, want, joinWords(words), didYouMean(text, words), r.name)
 }
+
+// spellings are characters for which numbers and units have others of the same meaning.
+var spellings = strings.NewReplacer("℃", "°C", "℉", "°F", "º", "°", "−", "-", "μ", "µ", "\u2126", "Ω")
+
+// oneSpelling returns a text in one of its spellings.
+func oneSpelling(text string) string {
+	if strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return text
+	}
+	return spellings.Replace(text)
+}
+
+// wantObject is the remedy for JSON in a text.
+const wantObject = "want the object itself, not a text that holds it"
+
+// isObject reports whether a text may be an object of JSON.
+func isObject(text string) bool { return strings.HasPrefix(text, "{") && gjson.Valid(text) }
 
 // isHex reports whether a text is of hexadecimal digits, and no number with a unit such as 12A.
 func isHex(text string) bool {

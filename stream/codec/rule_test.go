@@ -57,6 +57,7 @@ func TestValues(t *testing.T) {
 		{"plain", `"12:30"`, nil, `want a number, or one of true`},
 		{"plain", `"12,5"`, nil, `want a number`},
 		{"plain", `"0x10"`, nil, `hexadecimal digits are not read`},
+		{"plain", `"−40"`, []float64{-40}, ""}, // U+2212
 		{"plain", `".5"`, []float64{0.5}, ""},
 		{"plain", `"+5"`, []float64{5}, ""},
 		{"plain", `"+2.15000E+01"`, []float64{21.5}, ""},
@@ -90,6 +91,8 @@ func TestValues(t *testing.T) {
 		{"power", `"+012.5 W"`, []float64{12.5}, ""},
 		{"power", `"12.5"`, []float64{12.5}, ""},
 		{"power", `12.5`, []float64{12.5}, ""},
+		{"power", `"−12.5 W"`, []float64{-12.5}, ""},
+		{"power", `"12,5 W"`, nil, `want a number with a decimal point`},
 		{"power", `"1.2 kW"`, nil, `signal "power" is "1.2 kW": want a number, or one with the unit W`},
 		{"power", `"5 mW"`, nil, `the unit W`},
 		{"power", `"W"`, nil, `the unit W`},
@@ -131,6 +134,26 @@ func TestValues(t *testing.T) {
 			s.Topics, s.TopicTemplate = []string{"room/+/state"}, "room/{signal}/state"
 			got, err = mustDecoder(t, s).DecodeMessage(new(Scratch), "room/"+c.signal+"/state", []byte(text))
 			check("value", got, err)
+		}
+	}
+}
+
+// A unit has one meaning in all its spellings.
+func TestSpellingsOfUnits(t *testing.T) {
+	for unit, texts := range map[string][]string{
+		"°C": {"-3.5 °C", "−3.5\u00a0°C", "-3.5℃", "-3.5 ºC"},
+		"℃":  {"-3.5 °C", "-3.5 ℃"},
+		"µA": {"-3.5 µA", "-3.5 \u03bcA"},
+		"Ω":  {"-3.5 Ω", "-3.5 \u2126"},
+	} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.Stage.Signals = []string{"a"}, FormatValue, []string{"x"}
+		s.Raw.Values = map[string]Value{"x": {Unit: unit, Scale: 1}}
+		d := mustDecoder(t, s)
+		for _, text := range texts {
+			if got, err := d.Decode([]byte(text)); err != nil || got[0].X[0] != -3.5 {
+				t.Errorf("unit %s: %s is %+v, %v", unit, text, got, err)
+			}
 		}
 	}
 }

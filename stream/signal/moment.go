@@ -12,7 +12,7 @@ import (
 // or the text without quotes:
 //
 //	RFC 3339, T or a space between date and time, a zone, +01 as PostgreSQL writes it
-//	among them, or none, which is zone
+//	among them, or none, which is zone; without seconds, or as 20261128T090005Z
 //	Unix time: below 1e11 in s, below 1e14 in ms, below 1e17 in µs, else in ns, with
 //	fraction
 //
@@ -35,6 +35,7 @@ func ParseTime(raw string, zone *time.Location) (ns int64, ok bool) {
 	if at, utc := strings.CutSuffix(text, " UTC"); utc {
 		text = at + "Z"
 	}
+	text = extended(text)
 	if len(text) > 10 && text[4] == '-' && text[7] == '-' {
 		ns, ok = parseCalendar(text, zone)
 	} else {
@@ -49,6 +50,17 @@ func ParseTime(raw string, zone *time.Location) (ns int64, ok bool) {
 // endOfTime is the begin of the year 2200 in ns since 1970. The sum of an earlier time and the
 // length of any window is a number of 64 bits.
 const endOfTime = 7_258_118_400 * int64(time.Second)
+
+// extended returns a time of the basic format of ISO 8601, or one without seconds, as RFC 3339 has it.
+func extended(text string) string {
+	if len(text) >= 15 && (text[8] == 'T' || text[8] == 't') && strings.Trim(text[:8]+text[9:15], "0123456789") == "" {
+		return text[:4] + "-" + text[4:6] + "-" + text[6:8] + "T" + text[9:11] + ":" + text[11:13] + ":" + text[13:]
+	}
+	if len(text) >= 16 && text[7] == '-' && text[13] == ':' && (len(text) == 16 || strings.IndexByte("Zz+-", text[16]) >= 0) {
+		return text[:16] + ":00" + text[16:]
+	}
+	return text
+}
 
 // unquote returns the text of a JSON text with escapes.
 func unquote(quoted string) (text string, ok bool) {
