@@ -1,7 +1,10 @@
 package stream
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +64,21 @@ func TestDevicesInPayloads(t *testing.T) {
 		time.Sleep(time.Second)
 		r.stop()
 		equal(t, "samples", *seen, nil)
+	})
+	in("the log has the beginning of a long topic", t, func(t *testing.T) {
+		var log bytes.Buffer
+		cfg, m := gatewayConfig(func(s *codec.Stream) { s.Topics, s.TopicTemplate, s.Time = []string{"rtl/#"}, "", "t" })
+		cfg.Labels = nil
+		r := &rig{t: t, journal: newFakeJournal(), models: map[string]*fakeModel{m.Name: m.Model.(*fakeModel)}}
+		r.node = newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: r.journal, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		r.reconnect(nil)
+		r.start()
+		r.send("rtl/"+strings.Repeat("l", 60000), `{"id":1,"x":1,"y":2}`, `{"id":1,"x":1,"y":2,"t":"Sat Nov 28"}`, `{"id":1,"x":1,"y":2,"t":"2199-01-01T00:00:00Z"}`, `{"x":1}`)
+		time.Sleep(time.Second)
+		r.stop()
+		if text := log.String(); strings.Count(text, "topic=rtl/lll") != 4 || strings.Count(text, "takes that of the arrival") != 1 || len(text) > 5000 {
+			t.Errorf("the log has %d bytes: %.5000s", len(text), text)
+		}
 	})
 	in("two inputs on one topic take their rows, also when the broker repeats it", t, func(t *testing.T) {
 		cfg, m := gatewayConfig(func(s *codec.Stream) {

@@ -29,7 +29,7 @@ func (r *reporter) readAnnouncement(m *modelState, msg *mqtt.Message) error {
 		if r.home.yields(m.Name) {
 			detail += "; this one is not announced"
 		}
-		r.log.Error("another node has a device of the same identifier in Home Assistant: rename the model or the node of one of them; if the other one is gone, remove its retained message", "detail", detail, "topic", msg.Topic)
+		r.log.Error("another node has a device of the same identifier in Home Assistant: rename the model or the node of one of them; if the other one is gone, remove its retained message", "detail", detail, "topic", shortTopic(msg))
 		r.event(m.Name, "homeassistant_clash", detail)
 	}
 	return nil

@@ -210,7 +210,7 @@ func (c *committer) reused(it *item, l *example) {
 		return
 	}
 	detail := fmt.Sprintf("stream %s: samples with other features have the same id: if it is the id of the device, set id: \"\" for the stream", l.from.name)
-	c.log.Warn("an id came again with other features, and is treated as another sample", "stream", l.from.name, "topic", it.msg.Topic, "way_out", "if it is the id of the device, set id: \"\" for the stream")
+	c.log.Warn("an id came again with other features, and is treated as another sample", "stream", l.from.name, "topic", shortTopic(it.msg), "way_out", "if it is the id of the device, set id: \"\" for the stream")
 	c.report.event("", "id_reused", detail)
 }
 

@@ -164,9 +164,9 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *mqtt.Message,
 	}
 	now := time.Now()
 	if from.logs[why.Reason].allow(now) {
-		r.log.Warn("message refused; more of this stream with this reason in the next minute are only counted", "topic", why.Topic, "stream", from.name, "reason", why.Reason, "error", why.Err)
+		r.log.Warn("message refused; more of this stream with this reason in the next minute are only counted", "topic", shortTopic(msg), "stream", from.name, "reason", why.Reason, "error", why.Err)
 		if p := (*online.Panic)(nil); errors.As(why, &p) {
-			r.log.Error("a message caused a panic, which is a bug of this program", "topic", why.Topic, "stack", string(p.Stack))
+			r.log.Error("a message caused a panic, which is a bug of this program", "topic", shortTopic(msg), "stack", string(p.Stack))
 		}
 	}
 	var payload []byte
@@ -338,6 +338,9 @@ func (r *reporter) encode(v any) []byte {
 	}
 	return text
 }
+
+// shortTopic returns the topic of a message for the log, or its beginning: a topic may have 64 KiB.
+func shortTopic(msg *mqtt.Message) string { return excerpt([]byte(msg.Topic)) }
 
 // excerpt returns the beginning of a payload as valid text.
 func excerpt(payload []byte) string {

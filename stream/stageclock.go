@@ -44,7 +44,7 @@ func (w *worker) checkTime(src *source, msg *mqtt.Message, r *codec.Reading) {
 		w.checkClock(st, msg, r)
 	case path != "" && !st.warned:
 		st.warned = true
-		w.report.log.Warn("a payload has no time where the configuration names it, so that the row has the time of its arrival; this is told once", "stream", st.of.name, "topic", msg.Topic, "time", path)
+		w.report.log.Warn("a payload has no time where the configuration names it, so that the row has the time of its arrival; this is told once", "stream", st.of.name, "topic", shortTopic(msg), "time", path)
 	}
 }
 
@@ -69,6 +69,6 @@ func (w *worker) checkClock(st *stage, msg *mqtt.Message, r *codec.Reading) {
 	if zoneless {
 		remedy = "set time_zone of the stream to the sender's zone, unless the row is old"
 	}
-	w.report.log.Warn("the time of a row is not near its arrival; more of this stream in the next hour are not logged", "stream", st.of.name, "topic", msg.Topic,
+	w.report.log.Warn("the time of a row is not near its arrival; more of this stream in the next hour are not logged", "stream", st.of.name, "topic", shortTopic(msg),
 		"time", strings.Trim(r.RawTime, `"`), "time_zone", st.zone.String(), "ahead", ahead.Round(time.Second), "remedy", remedy)
 }
