@@ -196,6 +196,7 @@ func (n *Node) addLabelSources(allModels bool) error {
 		if err != nil {
 			return err
 		}
+		t.Names = append(t.Names, l.Device.Names()...)
 		src := &source{name: labelsName, key: fmt.Sprintf("labels[%d].topics", i), filters: l.Topics, decoder: codec.NewLabelDecoder(l), template: t}
 		for _, m := range n.models {
 			if l.Model == "" || l.Model == m.Name {

@@ -46,6 +46,25 @@ func TestDevicesInPayloads(t *testing.T) {
 		equal(t, "samples", *seen, []string{"hut/183 [1 NaN]", "hut/a%2Fb [2 NaN]", "hut/183 [1 3]", "hut/a%2Fb [2 4]", "hut/a%2Fb [2 6]", "hut/183 [1 5]"})
 		equal(t, "learnt", labels, []string{"ok 1", "ok 1", "ok 1"})
 	})
+	in("a topic of labels may name the device in the payload", t, func(t *testing.T) {
+		cfg, m := gatewayConfig(func(s *codec.Stream) { s.Topics, s.TopicTemplate = []string{"rtl/events"}, "" })
+		state, late := cfg.Labels[0], codec.DefaultLabels()
+		state.Topics, state.TopicTemplate, state.Device = []string{"states"}, "", codec.Device{Path: "machine"}
+		late.Topics, late.Device, late.Last = []string{"labels"}, codec.Device{Levels: codec.Paths{{Name: "device", Path: "of.id"}}}, true
+		cfg.Labels = []codec.Labels{state, late}
+		journal := newFakeJournal()
+		r, _ := watched(cfg, m, t, journal)
+		r.send("states", `{"machine":"1","label":"ok"}`, `{"label":"worn"}`, "worn")
+		r.send("rtl/events", `[{"id":1,"x":1,"y":0},{"id":2,"x":2,"y":0}]`)
+		r.send("labels", `{"of":{"id":1},"label":"bad"}`, `{"of":{"id":"2"},"label":"worn"}`, `broken`)
+		r.send("states", `{"machine":"1","label":null}`, `{"machine":"2","label":"ok"}`)
+		r.send("rtl/events", `[{"id":1,"x":3,"y":0},{"id":2,"x":4,"y":0}]`)
+		time.Sleep(time.Second)
+		refused := r.node.Stats().Streams["labels"].Rejected
+		r.stop()
+		equal(t, "learnt", r.models[m.Name].learnt(), []string{"ok 1", "worn 2", "ok 4"})
+		equal(t, "refused", []string{fmt.Sprint(refused)}, []string{"map[bad_id:3 unknown_id:1]"})
+	})
 	in("a message that where does not take is neither refused nor a device", t, func(t *testing.T) {
 		cfg, m := gatewayConfig(func(s *codec.Stream) { s.Entries.Where = map[string]field.Words{"model": {"TH"}} })
 		r, seen := watched(cfg, m, t, newFakeJournal())

@@ -63,11 +63,11 @@ func (n *Node) addSticky(src *source, l codec.Labels) error {
 // state before: rows after it are not of that state.
 func (w *worker) setState(it *item, src *source) error {
 	msg := it.msg
-	word, found, err := src.decoder.State(msg.Payload)
+	word, named, found, err := src.decoder.State(msg.Payload)
 	if !found {
 		return err
 	}
-	captured := src.match(msg.Topic, "").levels
+	captured := src.match(msg.Topic, named).levels
 	errs := []error{err}
 	for _, st := range src.states {
 		device := "" // all of them

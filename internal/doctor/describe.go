@@ -29,6 +29,7 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 			continue
 		}
 		fmt.Fprintf(w, "stream   %s: %d features from %s, as %s\n", name, len(s.FeatureNames()), strings.Join(s.Topics, ", "), format(s))
+		describeEntries(w, "", s)
 	}
 	for _, l := range c.Labels {
 		fmt.Fprintf(w, "labels   for %s from %s\n", cmp.Or(l.Model, "every model"), strings.Join(l.Topics, ", "))

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"edge/internal/config"
@@ -18,12 +19,13 @@ const maxPerSecond = 1
 // describeSignals describes the stage of a stream with signals.
 func describeSignals(w io.Writer, name string, s codec.Stream, verbose bool) {
 	names, stage := s.FeatureNames(), s.StageConfig()
-	from := strings.Join(s.Filters(), ", ")
+	from := strings.Join(slices.Compact(s.Filters()), ", ")
 	as := ", as " + format(s)
 	if n := len(s.Raw.Inputs); n > 0 {
 		as = ", by " + terminal.Count(n, "input")
 	}
 	fmt.Fprintf(w, "stream   %s: %s from %s%s\n", name, terminal.Count(len(s.SignalNames()), "signal"), from, as)
+	describeEntries(w, "", s)
 	list := ": " + strings.Join(names, ", ")
 	if !verbose && len(names) > 6 {
 		list = fmt.Sprintf(": %s, … (-v lists them)", strings.Join(names[:4], ", "))
@@ -53,6 +55,19 @@ func describeSignals(w io.Writer, name string, s codec.Stream, verbose bool) {
 		fmt.Fprintf(w, "         %.0f samples an hour of each device\n", size.PerHour)
 	} else if size.PerHour > 0 {
 		fmt.Fprintf(w, "         %.2g samples an hour of each device\n", size.PerHour)
+	}
+}
+
+// describeEntries describes which entries of a payload a stream takes, and where they name a device.
+func describeEntries(w io.Writer, input string, s codec.Stream) {
+	if at := s.Entries.Device.String(); at != "" {
+		fmt.Fprintf(w, "         %sthe payload has the device at %s\n", input, at)
+	}
+	for _, path := range field.Names(s.Entries.Where) {
+		fmt.Fprintf(w, "         %sonly where %s is %s\n", input, path, strings.Join(s.Entries.Where[path], " or "))
+	}
+	for _, in := range s.Raw.Inputs {
+		describeEntries(w, in.Name+": ", s.From(in))
 	}
 }
 

@@ -201,7 +201,7 @@ func (noCodec) decode([]byte) ([]Reading, *Refusal) {
 // NewLabelDecoder returns the decoder of messages that hold only labels.
 func NewLabelDecoder(l Labels) *Decoder {
 	s := DefaultStream()
-	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, batchPath: s.Entries.Batch, labels: newLabelMap(l.Map), ignored: ignoredWords(l.Ignore), last: l.Last || l.Sticky}
+	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, batchPath: s.Entries.Batch, marks: newMarks(Entries{Device: l.Device}), labels: newLabelMap(l.Map), ignored: ignoredWords(l.Ignore), last: l.Last || l.Sticky}
 	if l.Sticky {
 		sh.id = ""
 	}

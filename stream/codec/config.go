@@ -362,6 +362,8 @@ type Labels struct {
 	// TopicTemplate names levels of the topic, so that the label finds the sample of
 	// the same device. Without it the id alone must identify the sample.
 	TopicTemplate string `yaml:"topic_template"`
+	// Device is the place of the device in a payload, like that of a stream.
+	Device Device `yaml:"device"`
 	// ID and Label are paths, like those of a stream. Defaults id, label. With an empty
 	// ID, and with Sticky, a member id of the payload is ignored.
 	ID    string `yaml:"id"`
@@ -410,7 +412,7 @@ func (l Labels) Validate() error {
 	return errors.Join(
 		field.Check(len(l.Topics) > 0, "topics", "[]", "at least one filter"),
 		checkTopics(l.Topics, l.TopicTemplate),
-		l.checkID(), checkPath("label", l.Label),
+		l.checkID(), checkPath("label", l.Label), l.Device.check(l.TopicTemplate, checkMemberPath),
 		checkLabelMap("map", l.Map, l.Sticky),
 		field.Check(l.Model == "" || topic.IsName(l.Model), "model", l.Model, "the name of a model"),
 		l.validateSticky(),

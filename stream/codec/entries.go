@@ -67,6 +67,9 @@ func (d Device) levels() Paths {
 	return d.Levels
 }
 
+// String lists the paths.
+func (d Device) String() string { return strings.Join(Entries{Device: d}.paths(), ", ") }
+
 // Names returns the names of the levels, which follow those of the topic.
 func (d Device) Names() (names []string) {
 	for _, level := range d.levels() {
@@ -91,28 +94,20 @@ const (
 
 // checkEntries checks Entries of a stream without inputs.
 func (s Stream) checkEntries() error {
-	e, levels := s.Entries, s.Entries.Device.levels()
+	e := s.Entries
 	inner := s.Format == FormatJSON || s.Format == FormatCBOR
 	errs := []error{
 		field.Check(inner || e.Batch == "" || e.Batch == DefaultEntries().Batch, "batch", e.Batch, "format json or cbor: in others each line, or every value, is an entry"),
-		field.Check(s.named() || len(levels) == 0, "device", "{…}", "none with format "+s.Format+": its payloads have no names, so that only topic_template names a device; columns give csv some"),
+		field.Check(s.named() || len(e.Device.levels()) == 0, "device", "{…}", "none with format "+s.Format+": its payloads have no names, so that only topic_template names a device; columns give csv some"),
 		field.Check(s.named() || len(e.Where) == 0, "where", "{…}", "none with format "+s.Format+": its payloads have no names; columns give csv some"),
-		field.Check(len(levels) <= maxLevels, "device", fmt.Sprintf("%d levels", len(levels)), fmt.Sprintf("at most %d", maxLevels)),
 		field.Check(len(e.Where) <= maxConditions, "where", fmt.Sprintf("%d paths", len(e.Where)), fmt.Sprintf("at most %d", maxConditions)),
 	}
 	if e.Batch != "" {
 		errs = append(errs, checkPath("batch", e.Batch))
 	}
-	named, _ := topic.ParseTemplate(s.DeviceTemplate())
-	for _, l := range levels {
-		key := "device"
-		if len(e.Device.Levels) > 0 {
-			key += "." + l.Name
-		}
-		errs = append(errs, s.checkMember(key, l.Path),
-			field.Check(topic.IsName(l.Name), "device", fmt.Sprintf("%.40q", l.Name), "names of levels in [a-z0-9_-]"),
-			field.Check(named == nil || !slices.Contains(named.Names, l.Name), key, l.Path, "a name that topic_template does not have, such as device: {sensor: "+l.Path+"}"),
-			field.Check(len(s.Stage.Signals) > 0 || s.ID != l.Path, key, l.Path, `id: "" beside it: the id of a sample would be that of its device; or id: the path of the sample's own`))
+	errs = append(errs, e.Device.check(s.DeviceTemplate(), s.checkMember))
+	for _, l := range e.Device.levels() {
+		errs = append(errs, field.Check(len(s.Stage.Signals) > 0 || s.ID != l.Path, "device", l.Path, `id: "" beside it: the id of a sample would be that of its device; or id: the path of the sample's own`))
 	}
 	for _, path := range field.Names(e.Where) {
 		words := e.Where[path]
@@ -120,6 +115,23 @@ func (s Stream) checkEntries() error {
 		for _, word := range words {
 			errs = append(errs, field.Check(len(word) <= maxMember, "where."+path, fmt.Sprintf("%.40q", word), fmt.Sprintf("words of at most %d bytes", maxMember)))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// check checks the levels beside those of a topic template; path checks the path of one.
+func (d Device) check(template string, path func(key, path string) error) error {
+	named, _ := topic.ParseTemplate(template)
+	levels := d.levels()
+	errs := []error{field.Check(len(levels) <= maxLevels, "device", fmt.Sprintf("%d levels", len(levels)), fmt.Sprintf("at most %d", maxLevels))}
+	for _, l := range levels {
+		key := "device"
+		if len(d.Levels) > 0 {
+			key += "." + l.Name
+		}
+		errs = append(errs, path(key, l.Path),
+			field.Check(topic.IsName(l.Name), "device", fmt.Sprintf("%.40q", l.Name), "names of levels in [a-z0-9_-]"),
+			field.Check(named == nil || !slices.Contains(named.Names, l.Name), key, l.Path, "a name that topic_template does not have, such as device: {sensor: "+l.Path+"}"))
 	}
 	return errors.Join(errs...)
 }
@@ -133,6 +145,11 @@ func (s Stream) checkMember(key, path string) error {
 		return field.Check(slices.Contains(s.Columns, PlainName(path)), key, path, "the name of one of columns: "+strings.Join(s.Columns, ", "))
 	}
 	return s.checkPath(key, path)
+}
+
+// checkMemberPath is checkMember for payloads of JSON.
+func checkMemberPath(key, path string) error {
+	return Stream{Format: FormatJSON}.checkMember(key, path)
 }
 
 // maxMember bounds a word of Where, and the name of a device in a payload, in bytes.

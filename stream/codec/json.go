@@ -51,7 +51,7 @@ func (c jsonCodec) entry(readings []Reading, v gjson.Result, found []gjson.Resul
 		return readings, nil
 	}
 	r, err := c.reading(v)
-	if err == nil && r.X != nil {
+	if err == nil && (r.X != nil || len(c.names) == 0) {
 		r.Device, err = c.marks.device(text, func() string { return keysOf(v) })
 	}
 	if err != nil {

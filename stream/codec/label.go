@@ -20,6 +20,9 @@ func (c labelCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		}
 		return c.json.decode(payload)
 	}
+	if _, err := c.json.deviceOf(payload); err != nil {
+		return nil, err
+	}
 	if !c.json.last {
 		return nil, Refuse(Malformed, "want {%q: …, %q: …}, or last: true for these topics, which gives a label without an id to the newest sample", c.json.id, c.json.label)
 	}
@@ -35,6 +38,19 @@ func (c labelCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		return nil, err
 	}
 	return []Reading{r}, nil
+}
+
+// deviceOf returns the device that an object names.
+func (c jsonCodec) deviceOf(payload []byte) (string, *Refusal) {
+	if c.marks == nil {
+		return "", nil
+	}
+	root := gjson.Result{}
+	if CheckJSON(payload) == nil {
+		root = gjson.ParseBytes(payload)
+	}
+	found := c.marks.find(root, nil)
+	return c.marks.device(func(i int) (string, bool) { return textOf(found[i]) }, func() string { return keysOf(root) })
 }
 
 // setBareLabel sets the label of a reading from a payload that is the label.

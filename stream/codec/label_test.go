@@ -97,7 +97,7 @@ func TestRefusedState(t *testing.T) {
 		{`{"label":2`, "", false, "malformed"},
 		{"\xff", "", false, "malformed"},
 	} {
-		label, told, err := d.State([]byte(test.payload))
+		label, _, told, err := d.State([]byte(test.payload))
 		if label != test.label || told != test.told || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s: %q, %t, %v; want %q, %t, %s", test.payload, label, told, err, test.label, test.told, test.err)
 		}
@@ -113,17 +113,17 @@ func TestIgnoredState(t *testing.T) {
 	}
 	d := NewLabelDecoder(l)
 	for _, payload := range []string{`{"action":""}`, `{"action":null}`, `{"battery":90}`, `{}`, `{"action":0.0}`, `{"action":"long release","battery":90}`, "", `""`, " 0\n", "unknown"} {
-		if label, told, err := d.State([]byte(payload)); label != "" || told || err != nil {
+		if label, _, told, err := d.State([]byte(payload)); label != "" || told || err != nil {
 			t.Errorf("%s: %q, %t, %v; want it to say nothing", payload, label, told, err)
 		}
 	}
 	for payload, want := range map[string]string{`{"action":"on"}`: "on", "long release 2": "long release 2", "1": "1", "unavailable": ""} {
-		if label, told, err := d.State([]byte(payload)); label != want || !told || err != nil {
+		if label, _, told, err := d.State([]byte(payload)); label != want || !told || err != nil {
 			t.Errorf("%s: %q, %t, %v; want %q", payload, label, told, err, want)
 		}
 	}
 	for _, payload := range []string{`{"battery":90,"battery":91}`, `{"battery":`, `{"battery":90}x`} {
-		if _, told, err := d.State([]byte(payload)); told || err == nil {
+		if _, _, told, err := d.State([]byte(payload)); told || err == nil {
 			t.Errorf("%s: %t, %v; want it refused", payload, told, err)
 		}
 	}

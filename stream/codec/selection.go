@@ -96,5 +96,6 @@ func (c labelCodec) selected(payload []byte) (r Reading, ok bool, err *Refusal) 
 		return r, false, c.json.noLabel(v)
 	}
 	r.Selection = s
-	return r, true, nil
+	r.Device, err = c.json.deviceOf(payload)
+	return r, err == nil, err
 }

@@ -65,28 +65,32 @@ func (s *schema) ignores(text []byte) bool {
 	return ignored
 }
 
-// State returns the label in the payload of a state, "" where the state is not known. found is false
-// for a payload without a state, and for a word that is ignored. A word of the map is a label in any case. Another word is refused,
-// and its state is not known.
-func (d *Decoder) State(payload []byte) (label string, found bool, err error) {
+// State returns the label in the payload of a state, "" where the state is not known, and the device that
+// the payload names. found is false for a payload without a state, and for a word that is ignored. A word of the map is a
+// label in any case. Another word is refused, and its state is not known.
+func (d *Decoder) State(payload []byte) (label, device string, found bool, err error) {
 	if len(payload) > d.maxPayload {
-		return "", false, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
+		return "", "", false, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
 	}
 	text, found := d.stateText(bytes.TrimSpace(plainText(payload)))
 	if d.ignores(text) {
-		return "", false, nil
+		return "", "", false, nil
+	}
+	device, refused := jsonCodec{d.schema}.deviceOf(payload)
+	if refused != nil {
+		return "", "", false, refused
 	}
 	if found && d.isNoState(text) {
-		return "", true, nil
+		return "", device, true, nil
 	}
 	readings, err := d.Decode(payload)
 	if r := (*Refusal)(nil); errors.As(err, &r) {
 		if found = found && r.Reason == BadLabel; found {
 			err = Refuse(BadLabel, "%w; this ends the state before, and rows have no label until a known one comes: list it in map, with \"\" as its class where that state has no label", r.Err)
 		}
-		return "", found, err
+		return "", device, found, err
 	}
-	return readings[len(readings)-1].Label, true, nil
+	return readings[len(readings)-1].Label, device, true, nil
 }
 
 // stateText returns the text of a state: that at the path of the label, or the payload. An object
