@@ -46,6 +46,18 @@ func TestDevicesInPayloads(t *testing.T) {
 		equal(t, "samples", *seen, []string{"hut/183 [1 NaN]", "hut/a%2Fb [2 NaN]", "hut/183 [1 3]", "hut/a%2Fb [2 4]", "hut/a%2Fb [2 6]", "hut/183 [1 5]"})
 		equal(t, "learnt", labels, []string{"ok 1", "ok 1", "ok 1"})
 	})
+	in("a label that is refused ends that of its device", t, func(t *testing.T) {
+		cfg, m := gatewayConfig(func(s *codec.Stream) {
+			s.Stage.Hold, s.LabelMap = signal.Hold{Every: time.Second}, map[string]string{"ok": "ok"}
+		})
+		cfg.Labels = nil
+		r, seen := watched(cfg, m, t, newFakeJournal())
+		r.send("rtl/hut/events", `[{"id":1,"x":1,"y":0,"label":"ok"},{"id":2,"x":2,"y":0,"label":"ok"}]`, `{"id":1,"x":3,"y":0,"label":"none"}`)
+		time.Sleep(3 * time.Second)
+		r.stop()
+		equal(t, "samples", *seen, []string{"hut/1 [1 0]", "hut/2 [2 0]", "hut/1 [1 0]", "hut/2 [2 0]", "hut/1 [1 0]", "hut/2 [2 0]"})
+		equal(t, "learnt", r.models[m.Name].learnt(), []string{"ok 1", "ok 2", "ok 2", "ok 2"}) // the first row came before
+	})
 	in("a topic of labels may name the device in the payload", t, func(t *testing.T) {
 		cfg, m := gatewayConfig(func(s *codec.Stream) { s.Topics, s.TopicTemplate = []string{"rtl/events"}, "" })
 		state, late := cfg.Labels[0], codec.DefaultLabels()

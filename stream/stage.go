@@ -164,7 +164,7 @@ func (w *worker) take(it *item, src *source) error {
 	}
 	readings, err := src.decoder.DecodeMessage(scratch, msg.Topic, msg.Payload)
 	if err != nil {
-		w.endLabel(it, st, src.match(msg.Topic, "").device, err)
+		w.endLabel(it, st, src.match(msg.Topic, src.decoder.DeviceOf(msg.Payload)).device, err)
 		return err
 	}
 	if len(readings) == 0 {

@@ -360,7 +360,7 @@ func number(v gjson.Result) (float64, error) {
 	switch v.Type {
 	case gjson.Number:
 	case gjson.Null: // also of CBOR
-		return 0, errors.New("null or NaN is not a number")
+		return 0, errors.New("null or NaN is not a number; on_missing: marginalise or impute predicts without")
 	case gjson.String, gjson.True, gjson.False:
 		return 0, fmt.Errorf("%s is not a number; signals in place of features read texts and switches", kind(v))
 	default:

@@ -40,6 +40,17 @@ func (c labelCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	return []Reading{r}, nil
 }
 
+// DeviceOf returns the device that a payload of JSON names, "" for another one.
+func (d *Decoder) DeviceOf(payload []byte) string {
+	c, ok := d.codec.(jsonCodec)
+	payload, refused := d.open(payload)
+	if !ok || refused != nil {
+		return ""
+	}
+	device, _ := c.deviceOf(payload)
+	return device
+}
+
 // deviceOf returns the device that an object names.
 func (c jsonCodec) deviceOf(payload []byte) (string, *Refusal) {
 	if c.marks == nil {

@@ -78,6 +78,7 @@ func TestRemedyOfMissing(t *testing.T) {
 		{true, FormatJSON, `{"a":{"x":1},"b":{"y":null}}`, `signal "y" is missing; hold keeps last values`},
 		{true, formatInflux, "v a.x=1", `signal "y" is missing at b.y; hold keeps last values`},
 		{false, FormatJSON, `{"a":{"x":1}}`, `feature "y" is missing at b.y; on_missing: marginalise or impute predicts without`},
+		{false, FormatJSON, `{"a":{"x":1},"b":{"y":null}}`, `feature "y" at b.y: null or NaN is not a number; on_missing: marginalise`},
 		{false, formatCSV, "1,", `feature "y" is missing; on_missing: marginalise or impute predicts without`},
 		{false, FormatJSON, `{"label":"ok"}`, `missing_feature: feature "x" is missing at a.x`},
 		{false, formatInflux, `v label="ok"`, `missing_feature: line 1: feature "x" is missing`},

@@ -197,7 +197,7 @@ func (r *rule) unknown(x []float64, text string) *Refusal {
 	switch number := strings.TrimSpace(strings.TrimSuffix(plain, r.unit)); {
 	case r.words != nil:
 		words = field.Names(r.words)
-	case len(r.hot) == 0 && isDecimal(strings.Replace(number, ",", ".", 1)):
+	case len(r.hot) == 0 && hasSeparators(number):
 		return Refuse(NotANumber, "signal %.40q is %.40q: want a number with a decimal point and no other separator", r.name, text)
 	case r.unit != "":
 		return Refuse(NotANumber, "signal %.40q is %.40q: want a number, or one with the unit %s; values.%.40s can have another unit, or other: missing", r.name, text, r.unit, r.name)
@@ -229,6 +229,16 @@ func oneSpelling(text string) string {
 
 // wantObject is the remedy for JSON in a text.
 const wantObject = "want the object itself, not a text that holds it"
+
+// hasSeparators reports whether a text is a number with a decimal comma, or with marks between thousands.
+func hasSeparators(text string) bool {
+	return strings.Contains(text, ",") && isDecimal(strings.Map(func(c rune) rune {
+		if strings.ContainsRune(",. '", c) {
+			return -1
+		}
+		return c
+	}, text))
+}
 
 // isObject reports whether a text may be an object of JSON.
 func isObject(text string) bool { return strings.HasPrefix(text, "{") && gjson.Valid(text) }

@@ -56,6 +56,8 @@ func TestValues(t *testing.T) {
 		{"plain", `"-40%"`, nil, `values.plain can have unit: "%"`},
 		{"plain", `"12:30"`, nil, `want a number, or one of true`},
 		{"plain", `"12,5"`, nil, `want a number`},
+		{"plain", `"1,234.5"`, nil, `no other separator`},
+		{"plain", `"1.234,5"`, nil, `no other separator`},
 		{"plain", `"0x10"`, nil, `hexadecimal digits are not read`},
 		{"plain", `"−40"`, []float64{-40}, ""}, // U+2212
 		{"plain", `".5"`, []float64{0.5}, ""},
