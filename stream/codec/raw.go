@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -52,14 +51,20 @@ func (c rawCodec) decode(payload []byte) ([]Reading, *Refusal) {
 // asText returns the digits of which a payload consists that are those of bytes in a text, "" for
 // others. Raw numbers are such a text with a probability below 1e-10.
 func asText(payload []byte) string {
-	within := func(digits string) bool {
-		return len(bytes.TrimRight(payload, digits)) == 0
+	hex := true
+	for _, c := range payload {
+		switch {
+		case c-'0' <= 9, (c|0x20)-'a' <= 'f'-'a':
+		case (c|0x20)-'a' <= 'z'-'a', c == '+', c == '/', c == '=':
+			hex = false
+		default:
+			return ""
+		}
 	}
-	const decimal, letters = "0123456789", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	switch {
-	case len(payload) >= 16 && within(decimal+"abcdefABCDEF"):
+	case hex && len(payload) >= 16:
 		return "hexadecimal"
-	case len(payload) >= 24 && within(decimal+letters+"+/="):
+	case len(payload) >= 24:
 		return "base64"
 	}
 	return ""
