@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// Each planted defect still applies to the present source. Those of the Go distribution are
-// for one version of it, and are not tried here.
-func TestDefectsApply(t *testing.T) {
+// The replacements of the simulation, and each planted defect, still apply to the present source. Those
+// of the Go distribution are for one version of it, and are not tried here.
+func TestReplacementsApply(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..", ".."))
 	files, err := filepath.Glob("test/simulation/patches/defects/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d defects: %v", len(files), err)
 	}
-	for _, file := range files {
+	for _, file := range append(files, "test/simulation/patches/runtime.txt") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
