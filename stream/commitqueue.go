@@ -7,21 +7,24 @@ import "sync/atomic"
 // payload. One message is taken whatever its size.
 type commitQueue struct {
 	items chan *item
-	most  int64 // bytes
 	bytes atomic.Int64
 	room  chan struct{} // has an element after the committer has taken a message
 }
 
-const maxQueued = 64 // messages in the queue
+// Bounds of the queue.
+const (
+	maxQueued      = 64 // messages
+	maxQueuedBytes = 2 << 20
+)
 
-func newCommitQueue(bytes int) *commitQueue {
-	return &commitQueue{items: make(chan *item, maxQueued), most: int64(bytes), room: make(chan struct{}, 1)}
+func newCommitQueue() *commitQueue {
+	return &commitQueue{items: make(chan *item, maxQueued), room: make(chan struct{}, 1)}
 }
 
 // open returns the channel to send the item to, or nil while there is no room for its bytes. Only
 // the worker sends. It calls sent afterwards.
 func (q *commitQueue) open(it *item) chan<- *item {
-	if waiting := q.bytes.Load(); waiting > 0 && waiting+int64(it.bytes) > q.most {
+	if waiting := q.bytes.Load(); waiting > 0 && waiting+int64(it.bytes) > maxQueuedBytes {
 		return nil
 	}
 	return q.items

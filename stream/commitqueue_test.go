@@ -17,11 +17,11 @@ func receive(q *commitQueue) *item {
 }
 
 func TestCommitQueue(t *testing.T) {
-	q := newCommitQueue(100)
+	q := newCommitQueue()
 	for _, c := range []struct {
 		bytes int
 		taken bool
-	}{{500, true}, {1, false}} { // one alone is taken whatever its size
+	}{{5 * maxQueuedBytes, true}, {1, false}} { // one alone is taken whatever its size
 		if got := q.offer(&item{bytes: c.bytes}); got != c.taken {
 			t.Errorf("an item of %d bytes: taken %v, want %v", c.bytes, got, c.taken)
 		}
@@ -33,14 +33,14 @@ func TestCommitQueue(t *testing.T) {
 		t.Error("the room is not announced")
 	}
 	for range 4 {
-		if !q.offer(&item{bytes: 25}) {
+		if !q.offer(&item{bytes: maxQueuedBytes / 4}) {
 			t.Error("there is room for it")
 		}
 	}
 	if q.open(&item{bytes: 1}) != nil {
-		t.Error("101 bytes are waiting")
+		t.Error("the bound is reached")
 	}
-	for q = newCommitQueue(1 << 20); q.offer(&item{bytes: 1}); {
+	for q = newCommitQueue(); q.offer(&item{bytes: 1}); {
 	}
 	if got := len(q.items); got != maxQueued {
 		t.Errorf("%d items are waiting, want %d", got, maxQueued)
@@ -64,11 +64,10 @@ func TestRowsTakeMemory(t *testing.T) {
 			r.sendMessage(&mqtt.Message{Topic: p7, Payload: []byte(`{"batch":[` + strings.Join(entries, ",") + `]}`), QoS: 0})
 			time.Sleep(time.Second)
 		}
-		most := int(cfg.MQTT.Ring.MaxBytes)
-		if got := int(r.node.queue.bytes.Load()); got > most || got < most/2 {
-			t.Errorf("%d bytes wait for the committer, want %d at most and nearly as many", got, most)
+		if got := r.node.queue.bytes.Load(); got > maxQueuedBytes || got < maxQueuedBytes/2 {
+			t.Errorf("%d bytes wait for the committer, want %d at most and nearly as many", got, maxQueuedBytes)
 		}
-		if got := r.node.Stats(); got.Commit*rows*exampleSize > 5*most/4+2*rows*exampleSize {
+		if got := r.node.Stats(); got.Commit*rows*exampleSize > maxQueuedBytes+int(cfg.MQTT.Ring.MaxBytes/4)+2*rows*exampleSize {
 			t.Errorf("%d messages of %d rows wait, which are more than their bound", got.Commit, rows)
 		}
 		close(block)

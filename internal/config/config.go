@@ -15,6 +15,9 @@ import (
 	"edge/stream/mqtt"
 )
 
+// LearnQueueBytes bounds the memory of the records of a model that wait to be learnt.
+const LearnQueueBytes = 256 << 10
+
 // Config is the configuration file. Every package owns its section; Config gives
 // the YAML its shape. configs/edge.yaml documents every key.
 type Config struct {

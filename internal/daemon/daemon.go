@@ -21,9 +21,6 @@ import (
 // the broker.
 const LearnQueue = 64
 
-// learnQueueBytes bounds the memory of these records.
-const learnQueueBytes = 4 << 20
-
 // Daemon is one edge node: its store, the loops that learn, and the node that
 // speaks MQTT. Store and loops outlive the node, which a new configuration may
 // replace.

@@ -27,7 +27,7 @@ type footprint struct {
 	growth  uint64   // of the largest, while it learns and classes are added
 	now     uint64   // each with the classes that it has learnt or that the configuration declares
 	classes int      // learnt or declared ones; −1 if the state file cannot be read
-	queues  uint64   // messages that arrive and leave
+	queues  uint64   // messages that arrive and leave, and records that wait to be learnt
 	pending uint64   // samples that wait for their labels
 	windows uint64   // rows of signals, with as many as are usual where the rate is known
 	fleets  uint64   // expected members of fleets, with the classes of now
@@ -35,7 +35,7 @@ type footprint struct {
 }
 
 const (
-	heapBase    = 4 << 20 // of the heap, beside models, queues and pending samples
+	heapBase    = 4 << 20 // of the heap, beside models, queues and pending samples; with samples on their way to the committer
 	programBase = 8 << 20 // pages of the program that are in use; the system reclaims the others
 	pendingBase = 1 << 10 // of a pending sample, beside its features
 	garbage     = 0.15    // garbage that the collector leaves until its next run, of the heap that lasts; less under a goal
@@ -48,7 +48,7 @@ const expectedMembers = 16
 // footprintOf estimates the memory of a daemon under cfg. It counts the learnt
 // classes in the state file if that can be read.
 func footprintOf(cfg *config.Config) *footprint {
-	f := &footprint{queues: uint64(cfg.MQTT.Ring.MaxBytes) + uint64(cfg.Outbox.MaxBytes)}
+	f := &footprint{queues: uint64(cfg.MQTT.Ring.MaxBytes) + uint64(cfg.Outbox.MaxBytes) + uint64(len(cfg.Models))*config.LearnQueueBytes}
 	learnt, err := modelsLearnt(cfg)
 	for _, name := range field.Names(cfg.Models) {
 		m, err := cfg.Learner(name)
