@@ -17,10 +17,12 @@ import (
 //	4  the file may contain windows in progress, records of labels that were known
 //	   before their samples, and the windows of pending samples
 //	5  the file contains a redo log
+//	6  records and pending samples may have the number of labels that the model of their
+//	   prediction had learnt
 //
 // Later versions keep the bucket "meta" and the sealed form of "format", so that every
 // version can read the version of a file.
-const formatVersion = 5
+const formatVersion = 6
 
 func sealFormat(version uint64) []byte {
 	return seal(nil, kindFormat, bucketMeta, []byte(keyFormat), binary.AppendUvarint(nil, version))
@@ -48,8 +50,8 @@ func checkVersion(version uint64) error {
 }
 
 // migrate converts a sound file of an older format version to formatVersion, in one
-// transaction. It adds the redo log; every entry of an older version is valid in this
-// one.
+// transaction. It adds the redo log, if there is none; every entry of an older version is valid
+// in this one.
 func (s *Store) migrate(version uint64) error {
 	if version == formatVersion {
 		return nil
@@ -58,8 +60,10 @@ func (s *Store) migrate(version uint64) error {
 		return err
 	}
 	err := s.update(func(tx *bbolt.Tx) error {
-		if err := createRedo(tx, 1); err != nil {
-			return err
+		if version < 5 {
+			if err := createRedo(tx, 1); err != nil {
+				return err
+			}
 		}
 		return tx.Bucket([]byte(bucketMeta)).Put([]byte(keyFormat), sealFormat(formatVersion))
 	})

@@ -2,8 +2,10 @@ package persist
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,14 +16,24 @@ import (
 
 // TestVersions opens the state files of earlier versions, and converts them.
 func TestVersions(t *testing.T) {
-	for _, name := range []string{"v1.state", "v2.state", "v3.state", "v4.state"} {
+	for _, name := range []string{"v1.state", "v2.state", "v3.state", "v4.state", "v5.state.gz"} {
 		t.Run(name, func(t *testing.T) { testVersion(t, name) })
 	}
 }
 
 func testVersion(t *testing.T, name string) {
 	path := tempPath(t)
-	writeFile(t, path, readFile(t, filepath.Join("testdata", name)))
+	file := readFile(t, filepath.Join("testdata", name))
+	if strings.HasSuffix(name, ".gz") {
+		r, err := gzip.NewReader(bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file, err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, path, file)
 	s := newStore(t, path, Options{})
 	if s.Recovery() != nil {
 		t.Fatalf("Open repaired the fixture: %v", s.Recovery().Problems)

@@ -1,9 +1,11 @@
 //go:build ignore
 
-// Command make_state wrote v1.state to v4.state, state files of the
-// format versions 1 to 4, each with the program of that version:
+// Command make_state wrote v1.state to v5.state, state files of the
+// format versions 1 to 5, each with the program of that version:
 //
 //	go run testdata/make_state.go testdata/v4.state
+//
+// v5.state was written without Close: its redo log has the latest commits.
 //
 // Do not regenerate the files: later versions must read them. The samples are those
 // of sample and pendingSample in truth_test.go.
