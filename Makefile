@@ -23,10 +23,6 @@ ALONE   := ./ci/... ./cmd/edge-lab ./configs ./lab/... ./model/... ./persist \
 # goroutine or in processes with one, and long ones of daemons that shorter ones also run
 LASTING := TestDamagedFleetStates|TestFleetMemory|TestVerify|TestSecretsStaySecret|TestFailpointsHaveTheirPlaces|TestStateFileTakenAwayAtEachOperation|TestConfigSampleOfSignals|TestFilesAsPeopleHaveThem|TestEvalSplitsOfSignals|TestEvalSeeds|TestEvalReport|TestRestoreCarriesOnExactly|TestWeightsCarryOnExactly|TestClassWeightsFindTheRare|TestStackLearnsWaves|TestMemberForestsAreRestored|TestSharedBasisIsReplayed|TestNewcomerLeavesOutALiar|TestMergesAreReplayed|TestLearnsWithMissingFeatures|TestHardNumbers|TestMemoryOfClasses|TestTemporal|TestDriftCarriesOnExactly|TestEveryKindCarriesOnExactly|TestFilteredCarryOnExactly|TestBuildInSeveralPasses|TestRemoveClass|TestEndure.*|TestForestSize|TestForestLearnsCells|TestLoadIsOneByOne|TestExpect|TestForestsOfAMergeEvent|TestFleetLeavesTheOwnPosterior|TestMemoryIsUsedAgain|TestBasisSimulation|TestReplayOfSignals|TestInventedClasses|TestPowerLoss|TestEachOperationFails|TestKilledAtEachOperation|TestFleetSimulation|TestCalibratesFeaturesThatMoved|TestCalibrationExactly|TestGarbageIsNotCalibrated|TestChangedContributions|TestLiesInContributions|TestClassesAsTheLearner
 
-# Tests in which the embedded broker, mochi 2.7.9, races with itself: it writes the path of a retained message
-# while a subscription with a wildcard reads it
-RACING := TestTop
-
 .PHONY: help build test slow race torture faults load soak simulate defects endure bench fuzz cover lint vuln arm sizes emulate demo clean
 
 help: ## list the targets
@@ -42,7 +38,7 @@ slow: ## run the long tests, and those at full length that are shorter in `make 
 	$(GO) test $(SLOW) -timeout 30m -p 4 $(if $(SKIP),-skip '$(SKIP)') $(shell $(GO) run ./ci/long)
 
 race: ## run the quick tests with the race detector, the packages that last longest first, but for tests that last long in one goroutine
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -p 4 -skip '^($(LASTING)|$(RACING))$$' $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./... | sort -r))
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -p 4 -skip '^($(LASTING))$$' $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./... | sort -r))
 
 torture: ## kill a daemon KILLS (1000) times under load from mosquitto, the daemons of a fleet, and for ten minutes the servers of its cluster, and stop its broker
 	CI=true EDGE_TORTURE=$(KILLS) EDGE_CLUSTER=600 EDGE_FLAPPING=600 $(GO) test $(SLOW) ./test/torture -run '^(TestTorture|TestTortureOfFleet|TestFleetOnCluster|TestFleetOnFlappingBroker)$$' -count 1 -timeout 150m -v

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
@@ -51,7 +52,7 @@ func Start(addr string, options Options) (*Broker, error) {
 }
 
 func (b *Broker) serve(hooks []mochi.Hook) error {
-	for _, h := range hooks {
+	for _, h := range append(slices.Clip(hooks), new(retained)) {
 		if err := b.server.AddHook(h, nil); err != nil {
 			return err
 		}
