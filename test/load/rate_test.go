@@ -2,7 +2,6 @@ package load
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -19,6 +18,7 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
+	"golang.org/x/sys/unix"
 
 	"edge/internal/broker/brokertest"
 	"edge/test/harness"
@@ -206,16 +206,14 @@ type answerer struct {
 	pid int
 }
 
-// cpu is the processor time that the process has used, to 10 ms.
+// cpu is the processor time that the process has used, by its clock (clock_getcpuclockid).
 func (p *answerer) cpu() time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
-	if err != nil {
+	const all = 2 // user and system time
+	var used unix.Timespec
+	if err := unix.ClockGettime(int32(^p.pid<<3|all), &used); err != nil {
 		p.b.Fatal(err)
 	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')'):])) // from the state on
-	user, _ := strconv.Atoi(fields[12-1])
-	system, _ := strconv.Atoi(fields[13-1])
-	return time.Duration(user+system) * 10 * time.Millisecond
+	return time.Duration(used.Nano())
 }
 
 // resident is the resident set now, in MB.
@@ -282,10 +280,12 @@ func (s *answerers) predicting(f func(*answerer)) {
 	(&answerer{&asker{b: s.b}, d.Process.Pid}).settle() // learning may be behind
 }
 
-// settle waits until the program computes nothing.
+// settle waits until the program computes nothing: less than 10 ms in a second.
 func (p *answerer) settle() {
-	for used := time.Duration(-1); used != p.cpu(); time.Sleep(time.Second) {
-		used = p.cpu()
+	for idle := false; !idle; {
+		used := p.cpu()
+		time.Sleep(time.Second)
+		idle = p.cpu()-used < 10*time.Millisecond
 	}
 }
 
