@@ -29,22 +29,6 @@ func Train(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
 	return With(how)(ctx, p)
 }
 
-// TrainEnsemble learns three models with the default settings and combines them by three
-// folds of the rows learnt.
-func TrainEnsemble(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
-	how := Default()
-	how.Passes = p.Updates
-	cfg, err := config(p)
-	if err != nil {
-		return nil, err
-	}
-	e, err := train.NewEnsemble(cfg, how, names(p.Data.C), samples{p.Data}, train.Stacking{Members: 3, Folds: 3})
-	if err != nil {
-		return nil, err
-	}
-	return classifier{e, p.Data}, e.Train(ctx.Err)
-}
-
 // With returns a method that learns with those settings, whose Passes replace the updates of
 // a problem. It has the problem's number of inducing points and of kernels, and a start of
 // its own. Problem.Hold is not for it.
@@ -54,23 +38,29 @@ func With(how train.Config) lab.Method {
 		if err != nil {
 			return nil, err
 		}
-		t, err := train.New(cfg, how, names(p.Data.C), samples{p.Data})
-		if err != nil {
+		return learn(ctx, cfg, how, p.Data, p.Watch)
+	}
+}
+
+// learn runs all passes, and shows each step to watch unless that is nil.
+func learn(ctx context.Context, cfg online.Config, how train.Config, d *lab.Data, watch func(lab.Classifier)) (lab.Classifier, error) {
+	t, err := train.New(cfg, how, names(d.C), samples{d})
+	if err != nil {
+		return nil, err
+	}
+	c := classifier{t, d}
+	for !t.Done() {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		for !t.Done() {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			if _, err := t.Step(); err != nil {
-				return nil, err
-			}
-			if p.Watch != nil {
-				p.Watch(classifier{t, p.Data})
-			}
+		if _, err := t.Step(); err != nil {
+			return nil, err
 		}
-		return classifier{t, p.Data}, nil
+		if watch != nil {
+			watch(c)
+		}
 	}
+	return c, nil
 }
 
 // config returns the configuration for a problem.
@@ -101,12 +91,10 @@ func (s samples) Len() int                 { return s.N() }
 func (s samples) Row(i int, dst []float64) { copy(dst, s.Data.Row(i)) }
 func (s samples) Class(i int) int          { return s.Y[i] }
 
-// classifier predicts with a trained model, or several.
+// classifier predicts with a trained model.
 type classifier struct {
-	trained interface {
-		Predict(set train.Samples, each func(i int, probs []float64)) error
-	}
-	learnt *lab.Data
+	trained *train.Trainer
+	learnt  *lab.Data
 }
 
 // Predict returns class probabilities, n×C.

@@ -2,11 +2,9 @@ package own
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"edge/internal/dataset"
 	"edge/lab"
 	"edge/online"
 	"edge/online/train"
@@ -14,14 +12,10 @@ import (
 
 // The method is the training of package train on the same rows, raw ones: both standardise.
 func TestTrainIsTheTraining(t *testing.T) {
-	w, d := dataset.NewWaveform(3), &lab.Data{D: dataset.WaveformFeatures, C: 3}
-	for row := (dataset.Row{}); d.N() < 60; {
-		w.Next(&row)
-		d.X, d.Y = append(d.X, row.X...), append(d.Y, int(row.Label[0]-'0'))
-	}
-	start := lab.Start(d, 6, 3, rand.New(rand.NewPCG(1, 1)))
 	watched := 0
-	p := &lab.Problem{Data: d, Start: start, Updates: 5, Watch: func(lab.Classifier) { watched++ }}
+	p := problem(3, 5)
+	p.Watch = func(lab.Classifier) { watched++ }
+	d := p.Data
 	c, err := Train(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -35,8 +29,8 @@ func TestTrainIsTheTraining(t *testing.T) {
 	}
 
 	cfg, how := online.DefaultConfig(), Default()
-	cfg.Features, cfg.Inducing, cfg.Kernel, cfg.LabelNoise.Start, how.Passes = w.Features(), 6, online.PerClass, 0, 5
-	want, err := train.New(cfg, how, w.Classes(), samples{d})
+	cfg.Features, cfg.Inducing, cfg.Kernel, cfg.LabelNoise.Start, how.Passes = names(d.D), 6, online.PerClass, 0, 5
+	want, err := train.New(cfg, how, names(3), samples{d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,35 +52,5 @@ func TestTrainIsTheTraining(t *testing.T) {
 	p.Hold = func([]float64) {}
 	if _, err := Train(t.Context(), p); err == nil {
 		t.Error("parameters were to be kept, and no error")
-	}
-}
-
-func TestEnsemblePredicts(t *testing.T) {
-	w, d := dataset.NewWaveform(3), &lab.Data{D: dataset.WaveformFeatures, C: 3}
-	for row := (dataset.Row{}); d.N() < 60; {
-		w.Next(&row)
-		d.X, d.Y = append(d.X, row.X...), append(d.Y, int(row.Label[0]-'0'))
-	}
-	p := &lab.Problem{Data: d, Start: lab.Start(d, 6, 3, rand.New(rand.NewPCG(1, 1))), Updates: 20}
-	c, err := TrainEnsemble(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := c.Predict(d.X)
-	if err != nil {
-		t.Fatal(err)
-	}
-	right := 0
-	for i, y := range d.Y {
-		probs := got.RawRowView(i)
-		if sum := probs[0] + probs[1] + probs[2]; math.Abs(sum-1) > 1e-9 {
-			t.Errorf("row %d: probabilities %v", i, probs)
-		}
-		if probs[y] == slices.Max(probs) {
-			right++
-		}
-	}
-	if right < 50 {
-		t.Errorf("%d of 60 rows learnt are right", right)
 	}
 }
