@@ -137,6 +137,15 @@ func TestSignalsAndSamplesAreTheSame(t *testing.T) {
 			t.Fatalf("sample %d: %s from signals, %s from samples", i+1, p, q)
 		}
 	}
+	// The state file says which model it is where the configuration has several.
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := harness.WriteFile(t, "two.yaml", strings.Replace(string(text), "models: {", "models: {run: {streams: [hip]}, ", 1))
+	if _, got, errOut := edge(t, "predict", "--state", state, "-c", two, data); got != fromSignals {
+		t.Errorf("beside another model the answers are %.200s %s", got, errOut)
+	}
 }
 
 // Windows that overlap are not split at random unless it is demanded; devices and

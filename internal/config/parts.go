@@ -27,20 +27,28 @@ func (c *Config) Stream() stream.Config {
 	}
 }
 
+// ModelName returns the name of a model of the configuration; "" stands for the only one.
+func (c *Config) ModelName(name string) (string, error) {
+	names := field.Names(c.Models)
+	switch {
+	case name == "" && len(names) == 1:
+		return names[0], nil
+	case name == "":
+		return "", fmt.Errorf("models: the configuration has %d of them: name one of %s", len(names), strings.Join(names, ", "))
+	case !slices.Contains(names, name):
+		return "", fmt.Errorf("models: no model is called %q; the configuration has %s", name, strings.Join(names, ", "))
+	}
+	return name, nil
+}
+
 // Learner returns the configuration of one model's learner, with the features of
 // its streams; "" names the only model.
 func (c *Config) Learner(name string) (online.Config, error) {
-	if name == "" {
-		if len(c.Models) != 1 {
-			return online.Config{}, fmt.Errorf("models: the configuration has %d of them: name one of %s", len(c.Models), strings.Join(field.Names(c.Models), ", "))
-		}
-		name = field.Names(c.Models)[0]
+	name, err := c.ModelName(name)
+	if err != nil {
+		return online.Config{}, err
 	}
-	m, ok := c.Models[name]
-	if !ok {
-		return online.Config{}, fmt.Errorf("models: no model is called %q; the configuration has %s", name, strings.Join(field.Names(c.Models), ", "))
-	}
-	key := "models." + name + ".streams"
+	m, key := c.Models[name], "models."+name+".streams"
 	if len(m.Streams) == 0 {
 		return online.Config{}, fmt.Errorf("%s: want the name of at least one stream", key)
 	}

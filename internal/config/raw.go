@@ -2,8 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"edge/internal/dataset"
@@ -12,11 +10,8 @@ import (
 
 // Raw returns how a data file is read whose columns are signals of a stream: of the
 // named one, or with "" of the one with signals among those of a model. It returns nil if
-// there is none. The model "" is the only one.
+// there is none.
 func (c *Config) Raw(model, name string) (*dataset.Raw, error) {
-	if model == "" && len(c.Models) == 1 {
-		model = slices.Collect(maps.Keys(c.Models))[0]
-	}
 	return c.raw(c.Models[model].Streams, name)
 }
 

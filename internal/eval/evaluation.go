@@ -18,7 +18,6 @@ import (
 	"edge/online/conformal"
 	"edge/online/train"
 	"edge/stream/codec"
-	"edge/stream/field"
 )
 
 // Evaluation holds the options of edge eval.
@@ -321,7 +320,10 @@ func (e *Evaluation) configure() error {
 	if err != nil {
 		return err
 	}
-	if e.learnt, err = c.Learner(e.Model); err != nil {
+	if e.Model, err = c.ModelName(e.Model); err == nil {
+		e.learnt, err = c.Learner(e.Model)
+	}
+	if err != nil {
 		return exit.With(exit.Config, err)
 	}
 	if e.Data.Raw, err = c.Raw(e.Model, e.Data.Stream); err != nil {
@@ -341,7 +343,7 @@ func (e *Evaluation) learnerConfig(d *dataset.File, columns dataset.Summary) onl
 		cfg.Features = d.Features
 		cfg.Classes.Names = columns.Classes
 		cfg.Classes.Max = max(cfg.Classes.Max, len(columns.Classes))
-	} else if c := e.config; len(e.Queries.Strategies) > 0 && c.Models[cmp.Or(e.Model, field.Names(c.Models)[0])].Learner.Inducing == 0 {
+	} else if c := e.config; len(e.Queries.Strategies) > 0 && c.Models[e.Model].Learner.Inducing == 0 {
 		cfg.Inducing = 0 // the default depends on --query, not on the model
 	}
 	e.apply(&cfg, e.Splits.Offline)

@@ -11,15 +11,10 @@ import (
 	"edge/internal/dataset"
 	"edge/model"
 	"edge/stream/codec"
-	"edge/stream/field"
 )
 
-// onMissing returns the key on_missing of a model's first stream. The name ""
-// stands for the only model.
+// onMissing returns the key on_missing of a model's first stream.
 func onMissing(c *config.Config, name string) string {
-	if name == "" {
-		name = field.Names(c.Models)[0]
-	}
 	return c.Streams[c.Models[name].Streams[0]].OnMissing
 }
 

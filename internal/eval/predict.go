@@ -76,9 +76,6 @@ func (p *Prediction) learner() (*online.Learner, error) {
 		if cfg, err = config.Load(p.Config); err != nil {
 			return nil, err
 		}
-		if p.Data.Raw, err = cfg.Raw(p.Model, p.Data.Stream); err != nil {
-			return nil, exit.With(exit.Usage, err)
-		}
 	}
 	store, err := statefile.Open(p.State)
 	if err != nil {
@@ -97,6 +94,11 @@ func (p *Prediction) learner() (*online.Learner, error) {
 		name = names[0]
 	case !slices.Contains(names, name):
 		return nil, exit.With(exit.Usage, fmt.Errorf("predict: --model NAME: %s has %s", p.State, strings.Join(names, ", ")))
+	}
+	if cfg != nil {
+		if p.Data.Raw, err = cfg.Raw(name, p.Data.Stream); err != nil {
+			return nil, exit.With(exit.Usage, err)
+		}
 	}
 	learner, kept, learnt, err := statefile.Restore(store, name, cfg)
 	if err == nil && !learnt && len(kept.Records) > 0 {

@@ -24,7 +24,6 @@ import (
 	"edge/online/train"
 	"edge/persist"
 	"edge/stream/codec"
-	"edge/stream/field"
 )
 
 // Training holds the options of edge train.
@@ -79,11 +78,11 @@ func (t *Training) learnerConfig() (cfg online.Config, file *config.Config, err 
 		if file, err = config.Load(t.ConfigPath); err != nil {
 			return cfg, nil, err
 		}
-		if cfg, err = file.Learner(t.Model); err != nil {
-			return cfg, nil, exit.With(exit.Config, err)
+		if t.Model, err = file.ModelName(t.Model); err == nil {
+			cfg, err = file.Learner(t.Model)
 		}
-		if t.Model == "" {
-			t.Model = field.Names(file.Models)[0]
+		if err != nil {
+			return cfg, nil, exit.With(exit.Config, err)
 		}
 	}
 	shape := cfg.Shape()
