@@ -78,18 +78,6 @@ type layout struct {
 	time, device, label int
 }
 
-// parts returns the stream, or those of its inputs.
-func (r *Raw) parts() []codec.Stream {
-	if len(r.Stream.Raw.Inputs) == 0 {
-		return []codec.Stream{r.Stream}
-	}
-	var all []codec.Stream
-	for _, in := range r.Stream.Raw.Inputs {
-		all = append(all, r.Stream.From(in))
-	}
-	return all
-}
-
 // signalColumn returns the column of a signal: that of its name, or that of its path.
 func signalColumn(names []string, of codec.Stream, signal string) int {
 	if i := slices.Index(names, signal); i >= 0 {
@@ -106,7 +94,7 @@ func signalColumn(names []string, of codec.Stream, signal string) int {
 // error.
 func (r *Raw) takes(path string, names []string, f Format) (bool, error) {
 	var signals, lacking []string
-	for _, of := range r.parts() {
+	for _, of := range r.Stream.Sources() {
 		for _, name := range of.Stage.Signals {
 			signals = append(signals, name)
 			if signalColumn(names, of, name) < 0 {
@@ -152,7 +140,7 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 		}
 		return -1
 	}
-	parts := r.parts()
+	parts := r.Stream.Sources()
 	ownTime, ownLabel := codec.PlainName(parts[0].Time), ""
 	for _, of := range parts {
 		ownLabel = cmp.Or(ownLabel, codec.PlainName(of.Label))

@@ -110,7 +110,7 @@ func (p *brokerProbe) finds(ctx context.Context, topic, filter string) (bool, er
 func (p *brokerProbe) wantsRetained() string {
 	var names []string
 	for _, name := range field.Names(p.cfg.Streams) {
-		if slices.ContainsFunc(inputs(p.cfg.Streams[name]), func(s codec.Stream) bool {
+		if slices.ContainsFunc(p.cfg.Streams[name].Sources(), func(s codec.Stream) bool {
 			return s.AcceptsRetained() && strings.ContainsAny(strings.Join(s.Topics, ""), "+#")
 		}) {
 			names = append(names, name)

@@ -136,7 +136,7 @@ func (p *brokerProbe) payload(ctx context.Context) error {
 	const name = "largest message"
 	need := 0
 	for _, s := range p.cfg.Streams {
-		for _, in := range inputs(s) {
+		for _, in := range s.Sources() {
 			need = max(need, int(in.MaxPayload))
 		}
 	}

@@ -14,7 +14,6 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/config"
-	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/fleet"
 	"edge/stream/mqtt"
@@ -217,18 +216,6 @@ func (d *Diagnosis) validity(check, detail string, c *x509.Certificate) {
 
 // sharePrefix begins the filter of a shared subscription.
 const sharePrefix = "$share/"
-
-// inputs returns the inputs of a stream as streams of their own; without any the stream itself.
-func inputs(s codec.Stream) []codec.Stream {
-	if len(s.Raw.Inputs) == 0 {
-		return []codec.Stream{s}
-	}
-	var all []codec.Stream
-	for _, in := range s.Raw.Inputs {
-		all = append(all, s.From(in))
-	}
-	return all
-}
 
 // filters returns the filters to which a daemon subscribes for samples, labels
 // and the contributions of fleets.

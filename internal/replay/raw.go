@@ -78,17 +78,10 @@ func openRaw(src *Source, cfg *config.Config, given string) (*RawSource, error) 
 
 // routesOf returns the routes of a stream's inputs.
 func routesOf(s codec.Stream, given string) (all []route, err error) {
-	parts := []codec.Stream{s}
-	if len(s.Raw.Inputs) > 0 {
-		if given != "" {
-			return nil, errors.New("--topic is for streams without inputs, which have topics of their own")
-		}
-		parts = nil
-		for _, in := range s.Raw.Inputs {
-			parts = append(parts, s.From(in))
-		}
+	if given != "" && len(s.Raw.Inputs) > 0 {
+		return nil, errors.New("--topic is for streams without inputs, which have topics of their own")
 	}
-	for _, of := range parts {
+	for _, of := range s.Sources() {
 		r := route{template: given, topics: map[string]string{}}
 		if r.encoder, err = codec.NewEncoder(of); err != nil {
 			return nil, err

@@ -86,6 +86,18 @@ func (in Input) SignalNames() []string {
 	return []string{in.Name}
 }
 
+// Sources returns the streams of all inputs, each alone; without inputs the stream itself.
+func (s Stream) Sources() []Stream {
+	if len(s.Raw.Inputs) == 0 {
+		return []Stream{s}
+	}
+	all := make([]Stream, len(s.Raw.Inputs))
+	for i, in := range s.Raw.Inputs {
+		all[i] = s.From(in)
+	}
+	return all
+}
+
 // From returns the stream of one input alone: its topics and payloads, without the
 // steps of the stage.
 func (s Stream) From(in Input) Stream {

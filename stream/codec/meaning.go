@@ -24,14 +24,7 @@ func (s Stream) Meaning() string {
 	// of older configurations stays.
 	part := func(key string, value any) { fmt.Fprintf(h, "%s %v\n", key, value) }
 	part("signals", strings.Join(stage.Signals, ","))
-	sources := []Stream{s}
-	if len(s.Raw.Inputs) > 0 {
-		sources = sources[:0]
-		for _, in := range s.Raw.Inputs {
-			sources = append(sources, s.From(in))
-		}
-	}
-	for _, from := range sources {
+	for _, from := range s.Sources() {
 		for _, name := range field.Names(from.Raw.Values) {
 			part("values."+name, from.Raw.Values[name].meaning())
 		}

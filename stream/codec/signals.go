@@ -93,21 +93,16 @@ func (q QoS) Level(byDefault int) int {
 // SignalNames returns the names of the S signals of a row, in the order of Reading.X; nil
 // for a stream without signals. A signal that is one-hot has a name for each of its words.
 func (s Stream) SignalNames() []string {
-	if len(s.Raw.Inputs) > 0 {
-		var names []string
-		for _, in := range s.Raw.Inputs {
-			names = append(names, s.From(in).SignalNames()...)
-		}
-		return names
-	}
 	var names []string
-	for _, name := range s.Stage.Signals {
-		words := s.Raw.Values[name].OneHot
-		if len(words) == 0 {
-			names = append(names, name)
-		}
-		for _, word := range words {
-			names = append(names, name+"."+word)
+	for _, from := range s.Sources() {
+		for _, name := range from.Stage.Signals {
+			words := from.Raw.Values[name].OneHot
+			if len(words) == 0 {
+				names = append(names, name)
+			}
+			for _, word := range words {
+				names = append(names, name+"."+word)
+			}
 		}
 	}
 	return names
@@ -149,10 +144,9 @@ func (s Stream) DeviceTemplate() string {
 // Devices returns the number of devices that may have windows: one if neither topic nor payload
 // names a device.
 func (s Stream) Devices() int {
-	names := func(s Stream) bool {
+	if slices.ContainsFunc(s.Sources(), func(s Stream) bool {
 		return strings.Contains(s.DeviceTemplate(), "{") || len(s.Entries.Device.levels()) > 0
-	}
-	if names(s) || slices.ContainsFunc(s.Raw.Inputs, func(in Input) bool { return names(s.From(in)) }) {
+	}) {
 		return s.Stage.Window.Devices
 	}
 	return 1

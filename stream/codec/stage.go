@@ -10,15 +10,12 @@ import (
 // in the order of the models, its inputs and its rate.
 func (s Stream) StageOptions() signal.Options {
 	opts := signal.Options{Config: s.StageConfig(), Features: s.Features, Rate: s.Raw.Rate.Hz}
-	on := s.Stage.Hold.On
+	on, next := s.Stage.Hold.On, 0
 	for _, in := range s.Raw.Inputs {
 		of := signal.Input{MaxAge: s.MaxAge(in), On: slices.Contains(on, HoldAny) || slices.Contains(on, in.Name)}
-		from := 0
-		if n := len(opts.Inputs); n > 0 {
-			from = opts.Inputs[n-1].Signals[len(opts.Inputs[n-1].Signals)-1] + 1
-		}
-		for i := range s.From(in).SignalNames() {
-			of.Signals = append(of.Signals, from+i)
+		for range s.From(in).SignalNames() {
+			of.Signals = append(of.Signals, next)
+			next++
 		}
 		opts.Inputs = append(opts.Inputs, of)
 	}
@@ -28,13 +25,7 @@ func (s Stream) StageOptions() signal.Options {
 // ArrivalTimes reports whether payloads of the stream, or of one of its inputs, have no
 // time: the rows then have that of their arrival.
 func (s Stream) ArrivalTimes() bool {
-	for _, in := range s.Raw.Inputs {
-		if s.From(in).ArrivalTimes() {
-			return true
-		}
-	}
-	if len(s.Raw.Inputs) > 0 {
-		return false
-	}
-	return s.Time == "" || s.Format == FormatValue || s.raw() || s.Format == formatCSV && !slices.Contains(s.Columns, PlainName(s.Time))
+	return slices.ContainsFunc(s.Sources(), func(s Stream) bool {
+		return s.Time == "" || s.Format == FormatValue || s.raw() || s.Format == formatCSV && !slices.Contains(s.Columns, PlainName(s.Time))
+	})
 }
