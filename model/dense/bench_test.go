@@ -152,13 +152,6 @@ func BenchmarkFunctions(b *testing.B) {
 			name            string
 			dense, standard func()
 		}{
-			{"Exp",
-				func() { Exp(y, x) },
-				func() {
-					for i, v := range x {
-						y[i] = math.Exp(v)
-					}
-				}},
 			{"ExpSqDist",
 				func() { copy(y, x); ExpSqDist(y, 0.7, 3, z) },
 				func() {

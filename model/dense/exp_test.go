@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -35,16 +36,22 @@ func relative(got float64, want *big.Float) float64 {
 	return math.Abs(q)
 }
 
+// exp returns e^xᵢ of arguments up to 0: the kernel of points at these distances from 0.
+func exp(x ...float64) []float64 {
+	row := slices.Clone(x)
+	ExpSqDist(row, 1, 0, make([]float64, len(x)))
+	return row
+}
+
 func TestExp(t *testing.T) {
 	paths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(8, 1))
 		var x []float64
 		for i := range 2000 {
-			x = append(x, 1416*r.Float64()-708, r.NormFloat64(), math.Ldexp(r.NormFloat64(), -i%60))
+			x = append(x, -708*r.Float64(), -math.Abs(r.NormFloat64()), -math.Abs(math.Ldexp(r.NormFloat64(), -i%60)))
 		}
-		x = append(x, 709.78, -708.39, 0.5*math.Ln2, -0.5*math.Ln2, 1.5*math.Ln2)
-		got := make([]float64, len(x))
-		Exp(got, x)
+		x = append(x, -708.39, -0.5*math.Ln2, -1.5*math.Ln2)
+		got := exp(x...)
 		var worst float64
 		for i, v := range x {
 			e := relative(got[i], bigExp(new(big.Float).SetFloat64(v)))
@@ -58,12 +65,10 @@ func TestExp(t *testing.T) {
 }
 
 func TestExpEdges(t *testing.T) {
-	inf := math.Inf(1)
 	paths(t, func(t *testing.T) {
 		for _, c := range []struct{ x, want float64 }{
-			{0, 1}, {math.Copysign(0, -1), 1}, {5e-324, 1}, {-1e-300, 1}, {1, math.E},
-			{709.782712893384, 1.797693134862273e308}, {709.79, inf}, {710, inf}, {1e308, inf}, {inf, inf},
-			{-745.13, 5e-324}, {-745.2, 0}, {-746, 0}, {-1e5, 0}, {-1e308, 0}, {-inf, 0},
+			{0, 1}, {math.Copysign(0, -1), 1}, {-5e-324, 1}, {-1e-300, 1}, {-1, 1 / math.E}, {5e-324, 1}, {1, 1},
+			{-745.13, 5e-324}, {-745.2, 0}, {-746, 0}, {-1e5, 0}, {-1e308, 0}, {math.Inf(-1), 0},
 			{-708.4, 2.21712e-308}, {-720, 2.032230802424294e-313}, {-740, 4.2e-322},
 			{math.NaN(), math.NaN()},
 		} {
@@ -73,9 +78,7 @@ func TestExpEdges(t *testing.T) {
 				for at := range x {
 					clear(x)
 					x[at] = c.x
-					got := make([]float64, n)
-					Exp(got, x)
-					for i, g := range got {
+					for i, g := range exp(x...) {
 						want := 1.0
 						if i == at {
 							want = c.want
@@ -89,8 +92,7 @@ func TestExpEdges(t *testing.T) {
 		}
 		// Below the normal range rounded once: equal to the rounded reference.
 		for x := -708.3; x > -745.2; x -= 0.61803 {
-			got := []float64{x}
-			Exp(got, got)
+			got := exp(x)
 			want, _ := bigExp(new(big.Float).SetFloat64(x)).Float64()
 			if math.Abs(got[0]-want) > math.SmallestNonzeroFloat64 {
 				t.Errorf("e^%v = %v, want %v", x, got[0], want)

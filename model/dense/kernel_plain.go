@@ -47,8 +47,6 @@ func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
 	axpyRowsGo(m, 1, 1, 1, a, lda, x, y)
 }
 
-func expTo(dst, x []float64) { expGo(dst, x) }
-
 func expSqDist(row []float64, amp, half float64, zz []float64) { expSqDistGo(row, amp, half, zz) }
 
 func normalGrid(ratio, prod []float64, z, dz, scale float64) {

@@ -25,9 +25,6 @@ func solveBack12SIMD(m int, n, d, a *float64, lda int)
 func packRowsSIMD(k int, s *float64, ss int, a *float64, lda int, dst *float64)
 
 //go:noescape
-func expSIMD(n int, dst, x *float64)
-
-//go:noescape
 func expSqDistSIMD(n int, row *float64, amp, half float64, zz *float64)
 
 func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, shape int) {
@@ -72,23 +69,6 @@ func packRows12(k int, s []float64, ss int, a []float64, lda int, dst []float64)
 
 // The vector functions below run on four elements; the remainder is copied to four
 // elements of its own.
-
-func expTo(dst, x []float64) {
-	if !vectorised {
-		expGo(dst, x)
-		return
-	}
-	n := len(x) &^ 3
-	if n > 0 {
-		expSIMD(n, &dst[0], &x[0])
-	}
-	if n < len(x) {
-		var v [4]float64
-		copy(v[:], x[n:])
-		expSIMD(4, &v[0], &v[0])
-		copy(dst[n:], v[:])
-	}
-}
 
 func expSqDist(row []float64, amp, half float64, zz []float64) {
 	if !vectorised {

@@ -50,7 +50,6 @@ func TestAllocates(t *testing.T) {
 				"Dot":           func() { y[0] += Dot(x, y) },
 				"Axpy":          func() { Axpy(1e-3, x, y) },
 				"Gemv":          func() { Gemv(true, n, m, 1, a.data, a.ld, x, 0, y[:m]) },
-				"Exp":           func() { Exp(y, x) },
 				"ExpSqDist":     func() { ExpSqDist(y, 1, 2, x) },
 				"NormalGrid":    func() { NormalGrid(y, x, -5, 0.1, 1) },
 				"Probit":        func() { Probit(y, s.data, x) },
@@ -81,7 +80,7 @@ func TestSame(t *testing.T) {
 			InvertTri(m, p.data, m)
 			c := newMatrix(n, m, 0)
 			MulTriTrans(n, m, a.data, m, p.data, m, c.data, m)
-			Exp(c.data, c.data)
+			ExpSqDist(c.data, 1, 0, c.data)
 			return c
 		}
 		first, second := run(), run()
@@ -146,7 +145,7 @@ func TestShortSlicesPanic(t *testing.T) {
 		"Dot":           func() { Dot(x, x[:4:4]) },
 		"Axpy":          func() { Axpy(1, x, x[:4:4]) },
 		"Gemv":          func() { Gemv(false, 2, 2, 1, x, 2, x[:1:1], 0, x) },
-		"Exp":           func() { Exp(x[:4:4], x) },
+		"ExpSqDist":     func() { ExpSqDist(x, 1, 0, x[:4:4]) },
 		"NormalGrid":    func() { NormalGrid(x, x[:4:4], 0, 1, 1) },
 		"Probit":        func() { Probit(x, x[:4:4], x) },
 	} {

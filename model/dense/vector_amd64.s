@@ -64,24 +64,6 @@ DATA consts<>+24(SB)/8, $4.0
 DATA consts<>+32(SB)/8, $0x7fffffffffffffff
 GLOBL consts<>(SB), RODATA, $40
 
-// func expSIMD(n int, dst, x *float64)
-TEXT ·expSIMD(SB), NOSPLIT, $0-24
-	MOVQ n+0(FP), DI
-	MOVQ dst+8(FP), R8
-	MOVQ x+16(FP), SI
-	LEAQ ·expLanes(SB), R9
-
-loop:
-	VMOVUPD (SI), Y0
-	EXP
-	VMOVUPD Y0, (R8)
-	ADDQ $32, SI
-	ADDQ $32, R8
-	SUBQ $4, DI
-	JNE  loop
-	VZEROUPPER
-	RET
-
 // func expSqDistSIMD(n int, row *float64, amp, half float64, zz *float64)
 //
 // row = amp·exp(min(row + half - zz/2, 0))

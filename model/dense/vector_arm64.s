@@ -95,21 +95,6 @@
 	FMUL(12, 0, 0)                          \
 	FMUL(13, 1, 1)
 
-// func expSIMD(n int, dst, x *float64)
-TEXT ·expSIMD(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R0
-	MOVD dst+8(FP), R1
-	MOVD x+16(FP), R2
-	CONSTANTS
-
-loop:
-	VLD1.P 32(R2), [V0.D2, V1.D2]
-	EXP
-	VST1.P [V0.D2, V1.D2], 32(R1)
-	SUBS   $4, R0
-	BNE    loop
-	RET
-
 // func expSqDistSIMD(n int, row *float64, amp, half float64, zz *float64)
 //
 // row = amp·exp(min(row + half - zz/2, 0))
