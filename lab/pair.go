@@ -21,11 +21,6 @@ func NewPairSites(d *Data) PairSites {
 
 func (p *PairSites) tables() [4]*mat.Dense { return [4]*mat.Dense{p.S1Y, p.S2Y, p.S1K, p.S2K} }
 
-// Clone returns a deep copy.
-func (p *PairSites) Clone() PairSites {
-	return PairSites{mat.DenseCopyOf(p.S1Y), mat.DenseCopyOf(p.S2Y), mat.DenseCopyOf(p.S1K), mat.DenseCopyOf(p.S2K)}
-}
-
 // Rows returns the sites of those observations, copied.
 func (p *PairSites) Rows(rows []int) PairSites {
 	_, c := p.S1Y.Dims()

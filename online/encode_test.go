@@ -51,8 +51,7 @@ func (s *oldState) config() Config {
 	return cfg
 }
 
-// States of version 1 are read, and carry on to the results of version 1, if the
-// label noise is learnt at its rate. One of the warm-up is only read and used: the pool
+// States of version 1 are read, and carry on to the results of version 1. One of the warm-up is only read and used: the pool
 // begins anew at the end of the warm-up since. The order of the labels, which counts
 // otherwise since, and the sites of pairs, which more than two classes have since, do
 // little to the predictions.
@@ -67,7 +66,6 @@ func TestRestoreVersion1(t *testing.T) {
 			if !same {
 				tol = 0.03
 			}
-			l.bank.SetNoiseRate(1)
 			warm := l.WarmedUp()
 			for _, ev := range old.Then {
 				if out := l.Add(&Event{Kind: Observe, X: ev.X, Label: ev.Label}); out.Refused != nil {

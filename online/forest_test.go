@@ -146,8 +146,8 @@ func TestForestCorrection(t *testing.T) {
 			t.Fatal(out.Refused)
 		}
 	}
-	if n := l.forest.Stored(); n != 201 {
-		t.Errorf("%d samples are stored, want 201", n)
+	if _, stored := l.forest.Latest(1000); len(stored) != 201 {
+		t.Errorf("%d samples are stored, want 201", len(stored))
 	}
 }
 

@@ -94,22 +94,6 @@ func (r *REP) Gradient() []float64 {
 	return r.Sparse.Gradient(lab.Features{W: r.AlongPosterior(f.G, c), Q: f.T})
 }
 
-// ExactGradient is the total derivative of LogZ with the sites held fixed, right before
-// convergence as well.
-func (r *REP) ExactGradient() []float64 {
-	r.match()
-	f, dMean, dVar := r.Factors, lab.NewTable(r.Data), lab.NewTable(r.Data)
-	for i := range r.Y {
-		for k := range r.C {
-			_, gd, td := lab.Normaliser(r.S1.At(i, k), r.S2.At(i, k), f.A.At(i, k), f.V.At(i, k))
-			da, dt, e := f.G.At(i, k)-gd, f.T.At(i, k)-td, f.E.At(i, k)
-			dMean.Set(i, k, da/e)
-			dVar.Set(i, k, (da*(r.S1.At(i, k)*r.Mean.At(i, k)-r.S2.At(i, k))+dt)/(e*e))
-		}
-	}
-	return r.Sparse.Gradient(lab.Features{W: r.ThroughPosterior(r.S1, r.S2, dMean, dVar), Q: f.T})
-}
-
 // Predict returns the probabilities of the labels as they are reported, n×C.
 func (r *REP) Predict(x []float64) (*mat.Dense, error) {
 	mean, variance := r.Latent(x)

@@ -118,9 +118,6 @@ func (b *Bound) evaluate() *slopes {
 	return b.family.evaluate(learnt(b.Sparse, b.link, b.labels), b.Norms(), logK)
 }
 
-// Value is the objective.
-func (b *Bound) Value() float64 { return b.evaluate().value }
-
 // Derivatives returns the objective and its derivatives, the last ones those of log a and
 // log b where they are free.
 func (b *Bound) Derivatives() (value float64, d lab.Derivatives, own []float64) {

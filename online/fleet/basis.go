@@ -32,25 +32,6 @@ func (b *Basis) equal(o *Basis, u Units) bool {
 	return p.M == q.M && p.D == q.D && slices.Equal(p.Theta[:len(p.Theta)-1], q.Theta[:len(q.Theta)-1]) && u.same(&b.Scale, &o.Scale)
 }
 
-// Digest identifies a basis.
-func (b *Basis) Digest() uint64 {
-	h := fnv.New64a()
-	var word [8]byte
-	write := func(all []float64) {
-		binary.LittleEndian.PutUint64(word[:], uint64(len(all)))
-		h.Write(word[:])
-		for _, v := range all {
-			binary.LittleEndian.PutUint64(word[:], math.Float64bits(v))
-			h.Write(word[:])
-		}
-	}
-	write(b.Params.Theta[:len(b.Params.Theta)-1])
-	write(b.Scale.Mu)
-	write(b.Scale.Sd)
-	write(b.Scale.Ranks)
-	return h.Sum64()
-}
-
 // Features identifies the features of a model: their names in order, and how streams
 // make them of signals.
 func Features(names []string, signals string) uint64 {

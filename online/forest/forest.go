@@ -76,9 +76,6 @@ func (l *Learner) setForest(f *model.Forest) {
 	}
 }
 
-// Stored is the number of samples in the ring.
-func (l *Learner) Stored() int { return l.ring.n }
-
 // Latest returns the latest stored samples, n at most, the oldest first: their features as
 // model.RawTo stores them, and their classes.
 func (l *Learner) Latest(n int) (x []float32, classes []int) {

@@ -98,11 +98,10 @@ type Bank struct {
 	capacity int // window points that a step may hold
 
 	state
-	sd0       []float64 // standard deviations at the end of the warm-up
-	live      bool      // the warm-up is over
-	reach     float64   // bound on the horizons' lengths in this minibatch
-	refit     int       // observations of a later pass of a build; 0 in any other step
-	noiseRate float64   // of the logit of the label noise, in learning rates
+	sd0   []float64 // standard deviations at the end of the warm-up
+	live  bool      // the warm-up is over
+	reach float64   // bound on the horizons' lengths in this minibatch
+	refit int       // observations of a later pass of a build; 0 in any other step
 
 	rateFactor float64 // of the learning rate
 
@@ -137,7 +136,7 @@ type stepMemory struct {
 // New returns a bank without latent functions, which keeps view up to date.
 func New(cfg Config, view *model.Posterior) *Bank {
 	cfg.Horizons = slices.Clone(cfg.Horizons)
-	b := &Bank{cfg: cfg, view: view, noiseRate: noiseRate, rateFactor: 1, team: newTeam()}
+	b := &Bank{cfg: cfg, view: view, rateFactor: 1, team: newTeam()}
 	view.Scale = model.Scale{Mu: make([]float64, cfg.Features), Sd: slices.Repeat([]float64{1}, cfg.Features), Clip: cfg.Clip}
 	b.makeRoom(cfg.Batch, 0)
 	return b
@@ -149,11 +148,6 @@ func (b *Bank) makeRoom(samples, window int) {
 	b.most = samples
 	b.capacity = max(b.cfg.Window, Replay+samples, window) + Replay + samples
 }
-
-// SetNoiseRate changes the rate at which the logit of the label noise follows the
-// gradient, in learning rates. It is 2 at the start; programs that wrote states of
-// version 1 had 1.
-func (b *Bank) SetNoiseRate(rate float64) { b.noiseRate = rate }
 
 // Cores is the number of cores that a step may use.
 func (b *Bank) Cores() int { return b.team.size }

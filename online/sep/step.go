@@ -220,7 +220,7 @@ func (b *Bank) move(lr float64) error {
 		b.ascend(lr, adamBeta1, 1-adamBeta1)
 	}
 	if noise := len(b.params.Theta)/len(b.bases) - 1; b.bases[0].Eps > 0 { // all groups have the first one's ε
-		b.params.Theta[noise] += (b.noiseRate - 1) * (b.params.Theta[noise] - w.theta0[noise])
+		b.params.Theta[noise] += (noiseRate - 1) * (b.params.Theta[noise] - w.theta0[noise])
 	}
 	b.params.Clamp(b.cfg.NoiseMax)
 	return b.rebase(nil)

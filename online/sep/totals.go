@@ -12,9 +12,6 @@ func (b *Bank) Params() model.Params {
 	return model.Params{M: b.params.M, D: b.params.D, Theta: slices.Clone(b.params.Theta)}
 }
 
-// Horizons is H, the number of horizons.
-func (b *Bank) Horizons() int { return len(b.sites) }
-
 // Total stores the sites of latent function k under horizon h, absorbed and of the
 // window: Σ s1·w·wᵀ, of which the lower triangle counts, and Σ s2·w.
 //
