@@ -183,7 +183,7 @@ func (p *brokerProbe) roundTrip(ctx context.Context, c *broker.Client, in *inbox
 	if err := p.unsubscribe(ctx, c, topic); err != nil {
 		return err
 	}
-	p.d.ok("broker", "connected in %v, a message there and back takes %.1f ms", connected.Round(time.Millisecond), medianMicros(times)/1e3)
+	p.d.ok("broker", "a connection takes %v, a message there and back %.1f ms", connected.Round(time.Millisecond), medianMicros(times)/1e3)
 	return nil
 }
 
