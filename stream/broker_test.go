@@ -279,11 +279,12 @@ func (p *probe) on(filter string) (all []string) {
 // daemon is a running node.
 type daemon struct {
 	*Node
-	journal *fakeJournal
-	model   *fakeModel
-	stop    func() error
-	log     *lockedBuffer
-	dialled *dialled
+	journal   *fakeJournal
+	model     *fakeModel
+	stop      func() error
+	log       *lockedBuffer
+	dialled   *dialled
+	overloads atomic.Int64 // events
 }
 
 // startNode runs a node of testConfig against a broker until the test ends.
@@ -297,7 +298,12 @@ func startNode(t *testing.T, b *broker, journal *fakeJournal, change func(*Confi
 	}
 	log := &lockedBuffer{}
 	dialled := &dialled{}
-	node, err := NewNode(cfg, Deps{Models: []ModelConfig{m}, Journal: journal, Dial: dialled.dial, Log: slog.New(slog.NewTextHandler(log, nil)), Build: Build{Version: "test"}})
+	d := &daemon{journal: journal, log: log, dialled: dialled}
+	node, err := NewNode(cfg, Deps{Models: []ModelConfig{m}, Journal: journal, Dial: dialled.dial, OnEvent: func(e Event) {
+		if e.Kind == "overload" {
+			d.overloads.Add(1)
+		}
+	}, Log: slog.New(slog.NewTextHandler(log, nil)), Build: Build{Version: "test"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +313,7 @@ func startNode(t *testing.T, b *broker, journal *fakeJournal, change func(*Confi
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- node.Run(ctx) }()
-	d := &daemon{Node: node, journal: journal, log: log, dialled: dialled}
+	d.Node = node
 	d.model, _ = m.Model.(*fakeModel)
 	d.stop = sync.OnceValue(func() error {
 		cancel()

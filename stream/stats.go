@@ -157,8 +157,6 @@ type ConnectionStats struct {
 	Reconnects      uint64
 	ConnectFailures uint64 // attempts that failed
 	ProtocolErrors  uint64 // connections and attempts that ended with a ProtocolError
-	Redeliveries    uint64 // reconnects that asked the broker to send messages again, because the ring was full
-	StaleAcks       uint64 // acknowledgements of messages from an earlier connection
 }
 
 // LossStats count the messages and samples that were dropped at a bound.
@@ -267,7 +265,7 @@ func (n *Node) connectionStats() ConnectionStats {
 	c := &n.counts.network
 	s := ConnectionStats{
 		Failure: n.client.Failure(), Reconnects: c.Reconnects.Load(), ConnectFailures: c.ConnectFailures.Load(),
-		ProtocolErrors: c.ProtocolErrors.Load(), Redeliveries: c.Redeliveries.Load(), StaleAcks: c.StaleAcks.Load(),
+		ProtocolErrors: c.ProtocolErrors.Load(),
 	}
 	if conn := n.client.Conn(); conn != nil {
 		s.Connected, s.Subscribed, s.Unacked = true, conn.Subscribed(), conn.Unacknowledged()

@@ -252,6 +252,11 @@ func monitorMetrics() []metric {
 			}
 		}},
 		{"edge_store_commit_seconds", "Time of a commit to the journal that succeeded, with its syncs.", kindHistogram, nil, func(s *scrape, to values) { to.addHistogram(s.observed.commitTime) }},
+		{"edge_events_total", "Events that were published, by kind, since the daemon began.", kindCounter, labelled("event"), func(s *scrape, to values) {
+			for _, kind := range field.Names(s.observed.happened) {
+				to.add(float64(s.observed.happened[kind]), kind)
+			}
+		}},
 		{"edge_http_connections", "Connections to the page, the API and the metrics that are open.", kindGauge, nil, single(func(s *scrape) float64 {
 			open, _ := s.monitor.http.snapshot()
 			return float64(open)

@@ -26,6 +26,27 @@ func TestMetricLabel(t *testing.T) {
 	}
 }
 
+// Each kind of event has a counter.
+func TestEventsAreCounted(t *testing.T) {
+	m := NewMonitor()
+	for _, kind := range []string{"overload", "drift", "overload"} {
+		m.OnEvent(stream.Event{Kind: kind})
+	}
+	s := &scrape{observed: m.observations()}
+	for _, of := range monitorMetrics() {
+		if of.name == "edge_events_total" {
+			page := &exposition{lines: map[*metric][]byte{}}
+			of.read(s, values{page, &of})
+			const want = "edge_events_total{event=\"drift\"} 1\nedge_events_total{event=\"overload\"} 2\n"
+			if got := string(page.lines[&of]); got != want {
+				t.Errorf("got\n%swant\n%s", got, want)
+			}
+			return
+		}
+	}
+	t.Error("no metric of events")
+}
+
 // A message that its stream refuses over its topic is not counted for stream none as well.
 func TestRejectedOnce(t *testing.T) {
 	s := &scrape{node: stream.Stats{

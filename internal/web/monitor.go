@@ -50,6 +50,7 @@ type Monitor struct {
 	mu         sync.Mutex
 	recent     map[string]*recent // by model
 	events     []stream.Event     // latest last
+	happened   map[string]uint64  // number of events, by kind
 	commitTime *histogram
 }
 
@@ -84,7 +85,7 @@ type sample struct {
 // runs.
 func NewMonitor() *Monitor {
 	return &Monitor{
-		started: time.Now(), began: stream.NewBeginning(), Build: process.Build(), http: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes),
+		started: time.Now(), began: stream.NewBeginning(), Build: process.Build(), http: newHTTPStats(), recent: map[string]*recent{}, happened: map[string]uint64{}, commitTime: newHistogram(slowTimes),
 		looked: make(chan struct{}, 1), scored: make(chan struct{}, 1),
 	}
 }
@@ -155,6 +156,7 @@ func (m *Monitor) OnEvent(e stream.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.events = append(keepLast(m.events, keptEvents-1), e)
+	m.happened[e.Kind]++
 }
 
 // keepLast drops all but the last n, in place.
@@ -215,6 +217,7 @@ func (m *Monitor) devices(model string) timelinesView {
 // observations are copies of the counts and times that a monitor has observed.
 type observations struct {
 	models     []modelObservations // in the order of their names
+	happened   map[string]uint64   // number of events, by kind
 	commitTime *histogram
 }
 
@@ -228,7 +231,7 @@ type modelObservations struct {
 func (m *Monitor) observations() observations {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o := observations{commitTime: m.commitTime.clone()}
+	o := observations{happened: maps.Clone(m.happened), commitTime: m.commitTime.clone()}
 	for _, name := range field.Names(m.recent) {
 		r := m.recent[name]
 		o.models = append(o.models, modelObservations{name, maps.Clone(r.predicted), r.predictTime.clone(), r.learnTime.clone()})

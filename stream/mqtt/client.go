@@ -92,9 +92,7 @@ func NewClient(o Options) *Client {
 type Counters struct {
 	Reconnects, ConnectFailures atomic.Uint64
 	ProtocolErrors              atomic.Uint64 // connections and attempts that ended with a ProtocolError
-	Redeliveries                atomic.Uint64 // reconnects that asked the broker to send messages again, because the queue was full
 	DeferredDropped             atomic.Uint64 // deferred messages that made room for newer ones
-	StaleAcks                   atomic.Uint64 // acknowledgements of messages from an earlier connection
 	OutboxDropped               atomic.Uint64 // publications that were discarded because the outbox was full
 	OutboxRefused               atomic.Uint64 // publications that were discarded because the broker ends the connection upon them
 }

@@ -85,7 +85,6 @@ func (conn *Conn) enqueue(msg *Message) {
 	case msg.QoS == 0:
 		c.Dropped.Add(1)
 	default:
-		c.Counters.Redeliveries.Add(1)
 		c.Event("overload", "the queue of messages is full; the broker will be asked to send again")
 		conn.skipping.Store(true)
 		c.deferMessage(msg)
@@ -105,7 +104,6 @@ func (conn *Conn) Unacknowledged() int64 { return conn.unacked.Load() }
 func (conn *Conn) acknowledge(ack func()) {
 	select {
 	case <-conn.lost:
-		conn.client.Counters.StaleAcks.Add(1)
 	default:
 		ack()
 	}
