@@ -27,7 +27,7 @@ func Margin(probs []float64) float64 {
 	return first - second
 }
 
-// Disagreement returns the disagreement of the horizons about the last sample that
+// disagreement returns the disagreement of the horizons about the last sample that
 // was predicted, in nats: the mutual information between its label and the horizon
 // that is right,
 //
@@ -35,7 +35,7 @@ func Margin(probs []float64) float64 {
 //
 // with π_h the horizons' weights; the Jensen-Shannon divergence. 0 before the
 // model is built. No allocation, O(H·C).
-func (ws *Workspace) Disagreement(p *Posterior) float64 {
+func (ws *Workspace) disagreement(p *Posterior) float64 {
 	if !p.Built() {
 		return 0
 	}
@@ -85,7 +85,7 @@ func (ws *Workspace) BALD(p *Posterior) float64 {
 		return 0
 	}
 	c := len(p.Latent)
-	info := ws.Disagreement(p)
+	info := ws.disagreement(p)
 	for h, weight := range p.Weights {
 		if weight*math.Log(float64(c)) < negligible {
 			continue

@@ -171,7 +171,7 @@ func TestBALDOfPosterior(t *testing.T) {
 		for h, weight := range p.Weights {
 			want -= weight * Entropy(ws.perHorizon[h*c:(h+1)*c])
 		}
-		if got := ws.Disagreement(p); math.Abs(got-want) > 1e-14 || got <= 0 {
+		if got := ws.disagreement(p); math.Abs(got-want) > 1e-14 || got <= 0 {
 			t.Errorf("%d classes: disagreement %v, want %v", c, got, want)
 		}
 		rng := rand.New(rand.NewPCG(8, uint64(c)))
@@ -208,7 +208,7 @@ func TestBALDLimits(t *testing.T) {
 		t.Errorf("without noise: %v, want the label's entropy %v", got, want)
 	}
 	var ws Workspace
-	if p := (&Posterior{}); ws.BALD(p) != 0 || ws.Disagreement(p) != 0 {
+	if p := (&Posterior{}); ws.BALD(p) != 0 || ws.disagreement(p) != 0 {
 		t.Error("a model that is not built has something to disagree about")
 	}
 }
@@ -241,7 +241,7 @@ func TestBALDAllocatesNothing(t *testing.T) {
 		run := func() {
 			p.PredictTo(dst, x, ws)
 			ws.BALD(p)
-			ws.Disagreement(p)
+			ws.disagreement(p)
 		}
 		run()
 		if n := testing.AllocsPerRun(20, run); n != 0 {

@@ -13,15 +13,15 @@ type Calibration struct {
 	Gain, Offset []float64 // D; gains are positive
 }
 
-// NewCalibration returns one that leaves d features as they are.
-func NewCalibration(d int) *Calibration {
+// newCalibration returns one that leaves d features as they are.
+func newCalibration(d int) *Calibration {
 	return &Calibration{Gain: slices.Repeat([]float64{1}, d), Offset: make([]float64, d)}
 }
 
 // Clone returns a copy of c; of nil, one that leaves d features as they are.
 func (c *Calibration) Clone(d int) *Calibration {
 	if c == nil {
-		return NewCalibration(d)
+		return newCalibration(d)
 	}
 	return &Calibration{Gain: slices.Clone(c.Gain), Offset: slices.Clone(c.Offset)}
 }

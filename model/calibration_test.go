@@ -47,7 +47,7 @@ func TestValidCalibration(t *testing.T) {
 			t.Errorf("gain %v and offset %v are valid", bad[0], bad[1])
 		}
 	}
-	if c := NewCalibration(2); !c.Valid() || c.OrNone() != nil {
+	if c := newCalibration(2); !c.Valid() || c.OrNone() != nil {
 		t.Error("one that changes nothing is not valid, or is one")
 	}
 	if got := (&Calibration{Gain: []float64{1e100}, Offset: []float64{0}}).At(0, 1e300); got != MaxFeature {

@@ -15,8 +15,8 @@ type Order struct {
 	Recent []float64      // len(RecentMemories)×C: labels of each class, which fade; nil: the order is not used
 }
 
-// Clone returns a deep copy.
-func (o *Order) Clone() Order {
+// clone returns a deep copy.
+func (o *Order) clone() Order {
 	c := *o
 	c.Recent, c.Steps = slices.Clone(o.Recent), slices.Clone(o.Steps)
 	for j := range c.Steps {

@@ -169,8 +169,8 @@ func (p *Posterior) learnt() (n uint64) {
 // Built reports whether the Gaussian process answers; class frequencies do before.
 func (p *Posterior) Built() bool { return len(p.Bases) > 0 }
 
-// Basis returns latent function k's basis.
-func (p *Posterior) Basis(k int) *Basis { return p.Bases[min(k, len(p.Bases)-1)] }
+// basis returns latent function k's basis.
+func (p *Posterior) basis(k int) *Basis { return p.Bases[min(k, len(p.Bases)-1)] }
 
 // Eps is the learnt probability that a label is wrong; 0 before the model is built.
 func (p *Posterior) Eps() float64 {
@@ -191,7 +191,7 @@ func (p *Posterior) Snapshot() *Posterior {
 	c.Latent = slices.Clone(p.Latent)
 	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd), Clip: p.Scale.Clip, Ranks: p.Scale.Ranks}
 	c.Weights = slices.Clone(p.Weights)
-	c.Pool = Pool{slices.Clone(p.Pool.Weights), p.Pool.Order.Clone(), p.Pool.Stack.Clone(), p.Pool.Noise, p.Pool.Prior}
+	c.Pool = Pool{slices.Clone(p.Pool.Weights), p.Pool.Order.clone(), p.Pool.Stack.clone(), p.Pool.Noise, p.Pool.Prior}
 	c.Bases, c.Bank = slices.Clone(p.Bases), slices.Clone(p.Bank)
 	c.Fleet = p.Fleet.clone()
 	return &c

@@ -266,7 +266,7 @@ func (ws *Workspace) novelty(p *Posterior) float64 {
 	for h, weight := range p.Weights {
 		_, variance := ws.moments(h, p)
 		for k, v := range variance {
-			b := p.Basis(k)
+			b := p.basis(k)
 			sum += weight * (v - b.Noise) / b.Amp
 		}
 	}

@@ -46,8 +46,8 @@ const (
 	floorChained = -8   // of the chain's logarithm
 )
 
-// Clone returns a copy that shares the forests alone.
-func (s *Stack) Clone() Stack {
+// clone returns a copy that shares the forests alone.
+func (s *Stack) clone() Stack {
 	c := Stack{Ordered: s.Ordered, Plain: s.Plain, Linear: s.Linear, Forest: s.Forest, Members: s.Members, Tuned: s.Tuned}
 	c.Ordered.Exponents, c.Plain.Exponents = slices.Clone(s.Ordered.Exponents), slices.Clone(s.Plain.Exponents)
 	c.Linear.W = slices.Clone(s.Linear.W)

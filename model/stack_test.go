@@ -111,7 +111,7 @@ func blended(experts [][]float64, exponents []float64) []float64 {
 // A clone shares no memory with its original.
 func TestStackClone(t *testing.T) {
 	p, _ := stacked()
-	s := p.Pool.Stack.Clone()
+	s := p.Pool.Stack.clone()
 	s.Ordered.Exponents[0], s.Plain.Exponents[0], s.Linear.W[0] = 3, 3, 3
 	if of := p.Pool.Stack; of.Ordered.Exponents[0] == 3 || of.Plain.Exponents[0] == 3 || of.Linear.W[0] == 3 {
 		t.Error("the clone's numbers are those of the original")

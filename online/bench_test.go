@@ -114,7 +114,7 @@ func endless(events []Event) (records []Record) {
 // learnAll learns records as a loop does that has all of them.
 func learnAll(l *Learner, records []Record) {
 	for i := range records {
-		l.Expect(records[i:])
+		l.expect(records[i:])
 		l.Add(&records[i].Event)
 	}
 }

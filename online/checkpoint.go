@@ -93,7 +93,7 @@ func (lp *Loop) makeRoom() {
 // releaseStep makes room for a state, which is in memory three times while it is stored: the next
 // step allocates its memory anew.
 func (lp *Loop) releaseStep() {
-	lp.learner.Rest()
+	lp.learner.rest()
 	if lp.opts.Workspaces != nil {
 		lp.opts.Workspaces.Rest()
 	}

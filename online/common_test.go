@@ -285,7 +285,7 @@ func TestOtherClassesShareNoBasis(t *testing.T) {
 	if l.WarmedUp() {
 		t.Fatal("the warm-up has ended: the test shows nothing")
 	}
-	teach(l, 2, 3, "c2", "c3") // MinShared labels and more
+	teach(l, 2, 3, "c2", "c3") // minShared labels and more
 	if merged(t, l, offered(start)); !l.WarmedUp() || l.common != (common{}) {
 		t.Errorf("at the end of the warm-up: %+v", l.common)
 	}

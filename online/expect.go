@@ -53,10 +53,10 @@ func (ev *Event) inOrder(k int) int {
 	return k
 }
 
-// Expect gives the learner the records that come next. It then prepares the predictions of
+// expect gives the learner the records that come next. It then prepares the predictions of
 // the samples that belong to the minibatch which is filling, in one go, and on several
 // cores where it has them. No result depends on it, and the records need not come.
-func (l *Learner) Expect(records []Record) {
+func (l *Learner) expect(records []Record) {
 	e := &l.expected
 	if e.next < e.n || !l.view.Built() || l.view.Fleet != nil {
 		return

@@ -116,9 +116,9 @@ func TestExpect(t *testing.T) {
 			rng, prepared := rand.New(rand.NewPCG(4, 4)), 0
 			for i := range records {
 				if at := rng.IntN(12); at == 0 { // records that do not come
-					expecting.Expect(records[rng.IntN(len(records)):])
+					expecting.expect(records[rng.IntN(len(records)):])
 				} else {
-					expecting.Expect(records[i:min(i+2*at, len(records))])
+					expecting.expect(records[i:min(i+2*at, len(records))])
 				}
 				prepared += min(expecting.expected.n, 1)
 				one, other := plain.Add(&records[i].Event), expecting.Add(&records[i].Event)
@@ -126,7 +126,7 @@ func TestExpect(t *testing.T) {
 					t.Fatalf("record %d: %v with expectations, %v without", i, other, one)
 				}
 				if i == n/2 {
-					expecting.Rest()
+					expecting.rest()
 				}
 				if i%100 == 99 && plain.Digest() != expecting.Digest() {
 					t.Fatalf("another state after record %d, with %d cores", i, cores)

@@ -461,9 +461,9 @@ func (l *Learner) undo(err error) error {
 	return l.bank.Undo(err)
 }
 
-// Rest releases the memory that only a step needs, half of the learner's; the
+// rest releases the memory that only a step needs, half of the learner's; the
 // next step allocates it again.
-func (l *Learner) Rest() {
+func (l *Learner) rest() {
 	l.settle()
 	l.bank.Rest()
 	l.expected, l.ws = expected{}, model.Workspace{}

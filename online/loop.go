@@ -205,7 +205,7 @@ func (lp *Loop) State(ctx context.Context) (seq uint64, state []byte, err error)
 // Rest releases the memory that only learning needs, until the next record. It
 // waits for Run to do it, or for ctx to end.
 func (lp *Loop) Rest(ctx context.Context) error {
-	return lp.do(ctx, func() { lp.learner.Rest() }) // Reconfigure replaces the learner
+	return lp.do(ctx, func() { lp.learner.rest() }) // Reconfigure replaces the learner
 }
 
 // Reconfigure changes the configuration, to another of the same shape, and the
@@ -324,7 +324,7 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		}
 		lp.heartbeat()
 		wasWarm, began := lp.learner.WarmedUp(), time.Now()
-		lp.learner.Expect(records[i:])
+		lp.learner.expect(records[i:])
 		out := lp.learner.Add(&r.Event)
 		lp.seq = r.Seq
 		if r.Kind == Observe {

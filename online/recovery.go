@@ -152,7 +152,7 @@ func (lp *Loop) replay(ctx context.Context) {
 	}
 	for began := time.Now(); len(r.queue) > 0 && ctx.Err() == nil && time.Since(began) < slice; {
 		lp.heartbeat()
-		lp.learner.Expect(r.queue)
+		lp.learner.expect(r.queue)
 		at := &r.queue[0]
 		r.queue = r.queue[1:]
 		if p := lp.relearn(at); p != nil {

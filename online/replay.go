@@ -36,7 +36,7 @@ func (l *Learner) replay(records []Record, leftOut map[uint64]*Panic) (refused [
 			refused = append(refused, Refused{r.Seq, r.Kind, p, p})
 			continue
 		}
-		l.Expect(records[i:])
+		l.expect(records[i:])
 		out, p := l.try(&r.Event)
 		if p != nil {
 			return nil, r.Seq, p

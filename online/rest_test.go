@@ -85,7 +85,7 @@ func TestRest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			busy, lazy := newTestLearner(t, r.cfg), newTestLearner(t, r.cfg)
 			for i := range r.events {
-				lazy.Rest()
+				lazy.rest()
 				a, b := busy.Add(&r.events[i]), lazy.Add(&r.events[i])
 				lazy.Posterior()
 				if (a.Refused == nil) != (b.Refused == nil) || a.Stepped != b.Stepped {

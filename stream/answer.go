@@ -165,7 +165,7 @@ func (w *worker) publish(m *modelState, p *Prediction) {
 	p.Latency = time.Since(p.raw.arrived)
 	out := w.outbox.New()
 	if m.cbor == nil {
-		out.Payload = p.AppendJSON(out.Payload)
+		out.Payload = p.appendJSON(out.Payload)
 	} else {
 		var err error
 		if out.Payload, err = m.cbor.encode(p); err != nil {

@@ -31,5 +31,5 @@ func (b *Beginning) asOf(now time.Time) time.Time {
 	return wall
 }
 
-// Since returns how long ago it was, by the monotonic clock.
-func (b *Beginning) Since() time.Duration { return time.Since(b.at) }
+// since returns how long ago it was, by the monotonic clock.
+func (b *Beginning) since() time.Duration { return time.Since(b.at) }

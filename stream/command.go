@@ -261,7 +261,7 @@ func replyOnly(data map[string]any) *mutation {
 }
 
 func (n *Node) ping(*request) (*mutation, error) {
-	return replyOnly(map[string]any{"node": n.cfg.Node, "version": n.report.build.Version, "uptime_s": int64(n.report.started.Since().Seconds())}), nil
+	return replyOnly(map[string]any{"node": n.cfg.Node, "version": n.report.build.Version, "uptime_s": int64(n.report.started.since().Seconds())}), nil
 }
 
 func (n *Node) healthCheck(*request) (*mutation, error) {

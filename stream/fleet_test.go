@@ -384,7 +384,7 @@ func TestFleetAnswers(t *testing.T) {
 		if !ok || v.State != fleet.Joined || v.Weight <= 0 || len(v.Members) != 1 || !v.Members[0].Taken || !v.Kept {
 			t.Errorf("the view is %+v", v)
 		}
-		if _, ok := one.node.Fleet("other"); ok || !strings.Contains(fmt.Sprint(one.node.ForgetMember("other", "two")), "no fleet.concept") {
+		if _, ok := one.node.Fleet("other"); ok || !strings.Contains(fmt.Sprint(one.node.forgetMember("other", "two")), "no fleet.concept") {
 			t.Error("a model that does not exist is in a fleet")
 		}
 
@@ -400,10 +400,10 @@ func TestFleetAnswers(t *testing.T) {
 			t.Errorf("the responses are %q", got)
 		}
 
-		if one.node.ForgetMember("bearing", "one") == nil || one.node.ForgetMember("bearing", fleet.BasisName) == nil {
+		if one.node.forgetMember("bearing", "one") == nil || one.node.forgetMember("bearing", fleet.BasisName) == nil {
 			t.Error("a node forgets itself, or the common basis as a member")
 		}
-		if err := one.node.ForgetMember("bearing", "two"); err != nil {
+		if err := one.node.forgetMember("bearing", "two"); err != nil {
 			t.Error(err)
 		}
 		two.end(false)

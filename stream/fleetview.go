@@ -52,8 +52,8 @@ func errNoFleet(model string) error {
 	return fmt.Errorf("model %s is in no fleet: the configuration with which the daemon runs has no fleet.concept for it", model)
 }
 
-// ForgetMember removes a member of a fleet, and its retained messages from the broker.
-func (n *Node) ForgetMember(model, member string) error {
+// forgetMember removes a member of a fleet, and its retained messages from the broker.
+func (n *Node) forgetMember(model, member string) error {
 	m := n.fleets.member(model)
 	switch {
 	case m == nil:
@@ -69,8 +69,8 @@ func (n *Node) ForgetMember(model, member string) error {
 	return nil
 }
 
-// Rebase asks for a new common basis of a fleet.
-func (n *Node) Rebase(model string, how core.Rebase) error {
+// rebase asks for a new common basis of a fleet.
+func (n *Node) rebase(model string, how core.Rebase) error {
 	m := n.fleets.member(model)
 	switch {
 	case m == nil:
@@ -89,7 +89,7 @@ func (n *Node) fleetRebase(r *request) (*mutation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return replyOnly(map[string]any{"basis": how}), n.Rebase(r.models[0].Name, core.Rebase(how))
+	return replyOnly(map[string]any{"basis": how}), n.rebase(r.models[0].Name, core.Rebase(how))
 }
 
 // fleetView is the command that describes a model's part in a fleet.
@@ -113,7 +113,7 @@ func (n *Node) fleetForget(r *request) (*mutation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return replyOnly(map[string]any{"member": member}), n.ForgetMember(r.models[0].Name, member)
+	return replyOnly(map[string]any{"member": member}), n.forgetMember(r.models[0].Name, member)
 }
 
 // leaveFleet ends the fleet of a model that is in none and whose state has the sums of one:

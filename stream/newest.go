@@ -59,5 +59,5 @@ func (n *latestPrediction) take() []byte {
 		return nil
 	}
 	n.there = false
-	return n.p.AppendJSON(nil)
+	return n.p.appendJSON(nil)
 }

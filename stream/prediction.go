@@ -57,9 +57,11 @@ type rawReading struct {
 	fleet    model.Report // Members is 0 without a fleet
 }
 
-// Fleet returns the answer of the model's fleet by itself;
+// fleetAnswer returns the answer of the model's fleet by itself;
 // false without a fleet.
-func (p *Prediction) Fleet() (r model.Report, ok bool) { return p.raw.fleet, p.raw.fleet.Members > 0 }
+func (p *Prediction) fleetAnswer() (r model.Report, ok bool) {
+	return p.raw.fleet, p.raw.fleet.Members > 0
+}
 
 // CopyTo makes to a copy of the prediction with slices of its own.
 func (p *Prediction) CopyTo(to *Prediction) {
@@ -82,8 +84,8 @@ func (p *Prediction) judge() {
 	}
 }
 
-// AppendJSON appends the prediction in its published form.
-func (p *Prediction) AppendJSON(dst []byte) []byte {
+// appendJSON appends the prediction in its published form.
+func (p *Prediction) appendJSON(dst []byte) []byte {
 	dst = append(dst, `{"v":1,"id":`...)
 	switch {
 	case p.raw.id != "":
@@ -143,7 +145,7 @@ func (p *Prediction) AppendJSON(dst []byte) []byte {
 		dst = append(dst, `],"coverage":`...)
 		dst = appendRounded(dst, p.Coverage)
 	}
-	if f, ok := p.Fleet(); ok {
+	if f, ok := p.fleetAnswer(); ok {
 		dst = appendFleet(append(dst, `,"fleet":`...), f)
 	}
 	dst = append(dst, `,"abstain":`...)

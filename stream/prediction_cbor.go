@@ -37,7 +37,7 @@ func (e *cborEncoder) encode(p *Prediction) ([]byte, error) {
 		confidence := rounded(p.Probs[p.Class])
 		c.Class, c.Confidence = &p.Classes[p.Class], &confidence
 	}
-	if f, ok := p.Fleet(); ok {
+	if f, ok := p.fleetAnswer(); ok {
 		c.Fleet = &FleetAnswer{f.Class, rounded(f.Confidence), f.Members}
 	}
 	for i, v := range p.Probs {

@@ -21,7 +21,7 @@ func TestPredictionJSON(t *testing.T) {
 	}
 	p.judge()
 	const want = `{"v":1,"id":"p7-000123","ts":"2026-11-20T20:29:45.120Z","node":"pi4-hall","model":"bearing","device":"p7","seq":99123,"version":18231,"class":"worn","confidence":0.93,"probs":{"ok":0.05,"worn":0.93,"broken":0.02},"entropy":0.2955,"novelty":0.08,"set":["worn","ok"],"coverage":0.95,"abstain":true,"drift":"warning","recovering":true,"learned":false,"latency_us":412}`
-	if got := string(p.AppendJSON(nil)); got != want {
+	if got := string(p.appendJSON(nil)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -30,7 +30,7 @@ func TestPredictionWithoutClasses(t *testing.T) {
 	p := Prediction{Node: "n", Model: "m", raw: rawReading{arrived: time.Date(2026, 11, 20, 20, 29, 45, 120e6, time.FixedZone("", 3600))}}
 	p.judge()
 	const want = `{"v":1,"id":null,"ts":"2026-11-20T19:29:45.120Z","node":"n","model":"m","seq":0,"version":0,"class":null,"confidence":null,"probs":{},"entropy":0,"novelty":0,"abstain":false,"drift":"none","learned":false,"latency_us":0}`
-	if got := string(p.AppendJSON(nil)); got != want {
+	if got := string(p.appendJSON(nil)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -58,7 +58,7 @@ func TestPredictionCBOR(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := decodedJSON(t, p.AppendJSON(nil)); !reflect.DeepEqual(decodedCBOR(t, string(got)), want) {
+		if want := decodedJSON(t, p.appendJSON(nil)); !reflect.DeepEqual(decodedCBOR(t, string(got)), want) {
 			t.Errorf("%s: CBOR says\n%v, JSON\n%v", name, decodedCBOR(t, string(got)), want)
 		}
 	}
@@ -101,7 +101,7 @@ func decodedJSON(t *testing.T, data []byte) (v any) {
 func FuzzReadPublished(f *testing.F) {
 	p := Prediction{ID: "p7", Node: "n", Model: "m", Classes: []string{"ok", "worn"}, Probs: []float64{0.25, 0.75}, PredictionSet: PredictionSet{[]int{0, 1}, 0.9}}
 	p.judge()
-	f.Add(p.AppendJSON(nil))
+	f.Add(p.appendJSON(nil))
 	encoder, err := newCBOREncoder()
 	if err != nil {
 		f.Fatal(err)
@@ -134,7 +134,7 @@ func FuzzPredictionJSON(f *testing.F) {
 			Device string             `json:"device"`
 			Probs  map[string]float64 `json:"probs"`
 		}
-		text := p.AppendJSON(nil)
+		text := p.appendJSON(nil)
 		if err := json.Unmarshal(text, &got); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -150,7 +150,7 @@ func FuzzPredictionJSON(f *testing.F) {
 func TestPredictionAllocates(t *testing.T) {
 	p := Prediction{Node: "n", Model: "m", Classes: []string{"a", "b"}, Probs: []float64{0.25, 0.75}, PredictionSet: PredictionSet{[]int{0, 1}, 0.9}, raw: rawReading{id: "1", time: "2"}}
 	buf := make([]byte, 0, 1024)
-	if n := testing.AllocsPerRun(100, func() { buf = p.AppendJSON(buf[:0]) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { buf = p.appendJSON(buf[:0]) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }

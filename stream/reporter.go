@@ -242,7 +242,7 @@ func (r *reporter) info() {
 func (r *reporter) health() {
 	s := r.stats()
 	h := HealthPayload{
-		V: 1, Time: Timestamp{time.Now()}, Node: r.node, Status: "ok", Uptime: int64(r.started.Since().Seconds()),
+		V: 1, Time: Timestamp{time.Now()}, Node: r.node, Status: "ok", Uptime: int64(r.started.since().Seconds()),
 		Queues: QueueLength{In: s.Ring, Commit: s.Commit, Out: s.Outbox},
 		HealthCounts: HealthCounts{
 			Unacked: s.Unacked, Unconfirmed: s.Unconfirmed, Received: s.Received, Predictions: s.Predictions, Learned: s.Learned,

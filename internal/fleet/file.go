@@ -78,7 +78,7 @@ func (k *Keeper) Import(ctx context.Context, node string, features uint64, path 
 	if online {
 		return nil, exit.With(exit.Usage, fmt.Errorf("%s is of %s, and a node of this name is online at this broker: it would take the file for another process of its name, and publish nothing more; nodes of all sites need names of their own", path, c.Member))
 	}
-	return c, k.Publish(ctx, c, data)
+	return c, k.publish(ctx, c, data)
 }
 
 // opening is the first text of the contributions of all formats.

@@ -186,8 +186,8 @@ func (k *Keeper) Online(ctx context.Context, node string) (online bool, err erro
 	}
 }
 
-// Publish lets the broker keep a contribution that is newer than the one it has.
-func (k *Keeper) Publish(ctx context.Context, c *core.Contribution, data []byte) error {
+// publish lets the broker keep a contribution that is newer than the one it has.
+func (k *Keeper) publish(ctx context.Context, c *core.Contribution, data []byte) error {
 	kept, err := k.one(ctx, c.Member)
 	if err != nil {
 		return err

@@ -77,7 +77,7 @@ func TestContributionByFile(t *testing.T) {
 	from, to := keeper(brokertest.New(t, brokertest.Embedded)), keeper(brokertest.New(t, brokertest.Embedded))
 	ctx := within(t)
 	large, data := contribution(t, "pi3", 2, 250)
-	if err := from.Publish(ctx, large, data); err != nil {
+	if err := from.publish(ctx, large, data); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "pi3.fleet")
@@ -107,11 +107,11 @@ func TestContributionByFile(t *testing.T) {
 		t.Fatalf("the other broker keeps %+v, %v", Describe(all), err)
 	}
 	older, oldData := contribution(t, "pi3", 1, 250)
-	if err := to.Publish(ctx, older, oldData); err == nil || !strings.Contains(err.Error(), "the newer one stays") {
+	if err := to.publish(ctx, older, oldData); err == nil || !strings.Contains(err.Error(), "the newer one stays") {
 		t.Errorf("an older contribution: %v", err)
 	}
 	small, smallData := contribution(t, "pi3", 3, 2)
-	if err := to.Publish(ctx, small, smallData); err != nil {
+	if err := to.publish(ctx, small, smallData); err != nil {
 		t.Fatal(err)
 	}
 	if all, err = to.Read(ctx, "pi3"); err != nil || len(all) != 1 || len(all[0].Topics) != 1 || !bytes.Equal(all[0].Data, smallData) {
@@ -194,7 +194,7 @@ func TestReadOfBusyFleet(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	k, ctx := keeper(b), within(t)
 	c, data := contribution(t, "pi3", 1, 2)
-	if err := k.Publish(ctx, c, data); err != nil {
+	if err := k.publish(ctx, c, data); err != nil {
 		t.Fatal(err)
 	}
 	client, err := broker.Dial(ctx, k.MQTT, broker.Options{})
@@ -300,10 +300,10 @@ func TestMissingRight(t *testing.T) {
 	other.MQTT.Username, named.MQTT.Username = "pi1", "pi3"
 	const need = "the right to write edge/fleet/c/pi3 and edge/fleet/c/pi3/#"
 	c, data := contribution(t, "pi3", 1, 2)
-	if err := other.Publish(ctx, c, data); code(err) != exit.Broker || !strings.Contains(err.Error(), need) {
+	if err := other.publish(ctx, c, data); code(err) != exit.Broker || !strings.Contains(err.Error(), need) {
 		t.Errorf("published without the right: %v", err)
 	}
-	if err := named.Publish(ctx, c, data); err != nil {
+	if err := named.publish(ctx, c, data); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := other.Forget(ctx, "pi3"); code(err) != exit.Broker || !strings.Contains(err.Error(), need) {

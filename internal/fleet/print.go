@@ -16,7 +16,7 @@ import (
 // Print writes a model's part in a fleet as text, which should be of a concept.
 func Print(out io.Writer, model, concept string, v *wire.View) error {
 	w := terminal.Writer{To: out}
-	fmt.Fprintf(w, "model %s in fleet %s: %s, %s\n", model, v.Concept, v.Node, StateWords(v.State))
+	fmt.Fprintf(w, "model %s in fleet %s: %s, %s\n", model, v.Concept, v.Node, stateWords(v.State))
 	if v.Concept != concept {
 		fmt.Fprintf(w, "  the daemon runs with another configuration than this one, which has fleet %s: reload it\n", concept)
 	}
@@ -122,8 +122,8 @@ func verdict(m *wire.MemberView) string {
 	return "not yet"
 }
 
-// StateWords describes a state.
-func StateWords(s wire.State) string {
+// stateWords describes a state.
+func stateWords(s wire.State) string {
 	switch s {
 	case wire.Alone:
 		return "alone: no other member is known"

@@ -137,9 +137,9 @@ func DecodeCommon(data []byte) (*Common, error) {
 // minAlike is the least overlap of two members' classes at which they share a basis.
 const minAlike = 0.7
 
-// MinShared is the number of labels from which on a member's parameters count in an
+// minShared is the number of labels from which on a member's parameters count in an
 // average, and its classes decide with whom it shares a basis.
-const MinShared = 50
+const minShared = 50
 
 // overlap compares the frequencies of two members' classes:
 //
@@ -192,7 +192,7 @@ func alike(classes []string, counts []uint64, others []string, theirs []uint64) 
 	for _, v := range counts {
 		n += v
 	}
-	return n < MinShared || overlap(classes, counts, others, theirs) >= minAlike
+	return n < minShared || overlap(classes, counts, others, theirs) >= minAlike
 }
 
 // On returns the basis for a device whose features have these means and standard

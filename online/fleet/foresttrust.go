@@ -105,7 +105,7 @@ func (r *Receiver) addForests(m *Merge, all []*candidate) {
 // given that the class is in K, the classes that both know. The power t is n^−½ for n forests in
 // the mean to which their members tune them: each of them alone is surer than that. The score u is
 // the derivative of log π·p^t by t at 0: it does not depend on how sure the forest is. Fewer than
-// MinWindow such labels test nothing, nor do fewer than two such classes.
+// minWindow such labels test nothing, nor do fewer than two such classes.
 func (l *Labels) test(f *candidate, power float64) {
 	if l == nil || len(l.Y) == 0 {
 		return
@@ -123,7 +123,7 @@ func (l *Labels) test(f *candidate, power float64) {
 			n++
 		}
 	}
-	if n < MinWindow || slices.Max(counts) == n {
+	if n < minWindow || slices.Max(counts) == n {
 		return
 	}
 	x, labels := l.of(at, int(n))

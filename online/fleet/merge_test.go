@@ -213,7 +213,7 @@ func TestMergeOnAnotherBasis(t *testing.T) {
 	e, linear := make([]float64, 36), make([]float64, 6)
 	same.Sum(0, 0, e, linear)
 	factor, b := make([]float64, 36), make([]float64, 6)
-	a.Factor(0, 0, factor, b)
+	a.factor(0, 0, factor, b)
 	if got, want := e[0], factor[0]*factor[0]; math.Abs(got/want-1) > 1e-6 {
 		t.Errorf("E of the same basis begins with %g, want %g", got, want)
 	}
@@ -389,7 +389,7 @@ func TestTrust(t *testing.T) {
 	if want := mean / math.Sqrt((squares/n-mean*mean)/(n-1)); math.Abs(got.Members[1].Trust/want-1) > 1e-6 {
 		t.Errorf("trust %g, want %g", got.Members[1].Trust, want)
 	}
-	w.Y = w.Y[:MinWindow-1]
+	w.Y = w.Y[:minWindow-1]
 	if v := mergeOf(t, r, teacher("bad", -1, "x", "y")).Members[0]; v.Tested || v.Refused != None {
 		t.Errorf("tested by %d labels", len(w.Y))
 	}

@@ -20,7 +20,7 @@ type pooled struct {
 func (r *Receiver) pool(m *Merge, s *Set) *Basis {
 	all, total := []pooled{{&r.Basis, float64(r.Own.N)}}, float64(r.Own.N)
 	for i, c := range s.members {
-		if m.Members[i].Refused == None && c.N >= MinShared {
+		if m.Members[i].Refused == None && c.N >= minShared {
 			all = append(all, pooled{&c.Basis, float64(c.N)})
 			total += float64(c.N)
 		}

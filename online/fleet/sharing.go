@@ -142,7 +142,7 @@ func (r *Receiver) average(m *Merge, s *Set) {
 		return
 	}
 	n, own := float64(others), r.Params.Theta
-	if r.Own.N >= MinShared {
+	if r.Own.N >= minShared {
 		m.Sharing.Members += others
 		for i, v := range mean {
 			mean[i] = (float64(n*v) + own[i]) / (n + 1)
@@ -162,7 +162,7 @@ func (r *Receiver) average(m *Merge, s *Set) {
 // birth, enough labels, and classes as the receiver has, and their number.
 func (r *Receiver) mean(m *Merge, s *Set, b Birth) (mean []float64, n int) {
 	for i, c := range s.members {
-		if m.Members[i].Refused != None || c.BasisEpoch != b.ID() || c.N < MinShared || c.Params.M != r.Inducing {
+		if m.Members[i].Refused != None || c.BasisEpoch != b.ID() || c.N < minShared || c.Params.M != r.Inducing {
 			continue
 		}
 		if r.Own != nil && !alike(r.Own.Classes, r.Own.Counts, c.Classes, c.Counts) {

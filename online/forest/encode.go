@@ -94,7 +94,7 @@ func branchCode(branch int16) int {
 
 // DecodeSizes reads the sizes from the beginning of a state that Encode wrote.
 func DecodeSizes(d *wire.Decoder) Sizes {
-	return Sizes{d.Int(MaxTrees, "trees"), d.Int(maxLeaves, "leaves"), d.Int(MaxStored, "stored samples")}
+	return Sizes{d.Int(maxTrees, "trees"), d.Int(maxLeaves, "leaves"), d.Int(maxStored, "stored samples")}
 }
 
 // Decode reads the values that Encode wrote after its sizes, which are those of l.

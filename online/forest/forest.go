@@ -15,15 +15,15 @@ type Config struct {
 
 // Sizes are the sizes of a forest.
 type Sizes struct {
-	Trees  int // 1 to MaxTrees
+	Trees  int // 1 to 1000
 	Leaves int // of a tree at most, 2 to 256
-	Stored int // W, the latest samples from which leaves are split, 1 to MaxStored
+	Stored int // W, the latest samples from which leaves are split, 1 to 10000
 }
 
 // Bounds of a Config; they also bound the sizes in a state.
 const (
-	MaxTrees  = 1000
-	MaxStored = 10000
+	maxTrees  = 1000
+	maxStored = 10000
 	maxLeaves = 256
 )
 

@@ -190,8 +190,8 @@ func Pull(grad, logEll []float64, precision float64) {
 	}
 }
 
-// Ignore leaves sample i out of the gradient.
-func (e *Evidence) Ignore(i int) {
+// ignore leaves sample i out of the gradient.
+func (e *Evidence) ignore(i int) {
 	m := len(e.W) / len(e.Q)
 	clear(e.W[i*m : (i+1)*m])
 	e.Q[i] = 0

@@ -201,7 +201,7 @@ func (b *Bank) completeRows(n int) []float64 {
 		}
 		clear(row)
 		for g := range w.grad.ev {
-			w.grad.ev[g].Ignore(i)
+			w.grad.ev[g].ignore(i)
 		}
 	}
 	return x

@@ -71,8 +71,8 @@ func (in *Input) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// SignalNames returns the names of the input's signals as they are configured.
-func (in Input) SignalNames() []string {
+// signalNames returns the names of the input's signals as they are configured.
+func (in Input) signalNames() []string {
 	switch {
 	case len(in.Signals) > 0:
 		return in.Signals
@@ -114,7 +114,7 @@ func (s Stream) From(in Input) Stream {
 	if in.QoS == "" {
 		of.Raw.QoS = s.Raw.QoS
 	}
-	of.Stage.Signals, of.Stage.TimeZone = in.SignalNames(), s.Stage.TimeZone
+	of.Stage.Signals, of.Stage.TimeZone = in.signalNames(), s.Stage.TimeZone
 	return of
 }
 

@@ -17,9 +17,9 @@ var ErrSaved = errors.New("not the windows of this stage")
 // savedVersion is the version of saved windows. Version 1 has no time of a held label.
 const savedVersion = 2
 
-// Fingerprint identifies the configuration: a stage with another one makes other
+// fingerprint identifies the configuration: a stage with another one makes other
 // samples.
-func (c Config) Fingerprint() uint64 {
+func (c Config) fingerprint() uint64 {
 	text, err := json.Marshal(c) // of numbers, strings, lists and maps, which it sorts
 	if err != nil {
 		panic(err)
@@ -35,7 +35,7 @@ func (s *Stage) fingerprint() uint64 {
 	text, err := json.Marshal(struct {
 		Config uint64
 		Inputs []Input
-	}{s.cfg.Fingerprint(), s.opts.Inputs})
+	}{s.cfg.fingerprint(), s.opts.Inputs})
 	if err != nil {
 		panic(err)
 	}

@@ -250,9 +250,9 @@ func (s *Set) Overlap(filter string) (first string, ok bool) {
 	return s.filters[slices.Min(found)], true
 }
 
-// MostOverlaps is the number of overlaps that Subscriptions returns at most: of n filters
+// mostOverlaps is the number of overlaps that Subscriptions returns at most: of n filters
 // there may be n² of them.
-const MostOverlaps = 20
+const mostOverlaps = 20
 
 // Subscriptions returns the filters to subscribe to: each once, and without those that
 // another one covers, because a broker may send a message once for every matching
@@ -277,11 +277,11 @@ func Subscriptions(filters []string) (subscribe []string, overlaps [][2]string) 
 		found := set.at.overlapping(nil, plain)
 		slices.Sort(found)
 		for _, j := range found {
-			if j > i && len(overlaps) < MostOverlaps {
+			if j > i && len(overlaps) < mostOverlaps {
 				overlaps = append(overlaps, [2]string{f, set.filters[j]})
 			}
 		}
-		if len(overlaps) == MostOverlaps {
+		if len(overlaps) == mostOverlaps {
 			break
 		}
 	}

@@ -242,8 +242,8 @@ func TestOverlapsAreBounded(t *testing.T) {
 		filters = append(filters, fmt.Sprintf("$share/g/a/%d", i), fmt.Sprintf("$share/g/+/%d", i))
 	}
 	subscribe, overlaps := Subscriptions(filters)
-	if len(subscribe) != len(filters) || len(overlaps) != MostOverlaps {
-		t.Errorf("%d subscriptions with %d overlaps, want %d with %d", len(subscribe), len(overlaps), len(filters), MostOverlaps)
+	if len(subscribe) != len(filters) || len(overlaps) != mostOverlaps {
+		t.Errorf("%d subscriptions with %d overlaps, want %d with %d", len(subscribe), len(overlaps), len(filters), mostOverlaps)
 	}
 }
 
