@@ -197,12 +197,17 @@ func (w *worker) forward(it *item) {
 }
 
 // succeeds removes the sample that another one replaces as the newest of its stream, and reports
-// whether there was one after the last message that must not be dropped.
+// whether there was one after the last message that must not be dropped. One that alone knows of
+// newer samples that were dropped stays.
 func (w *worker) succeeds(it *item) bool {
 	for i := len(w.held) - 1; i >= 0 && w.held[i].idle; i-- {
 		old := w.held[i]
 		if old.examples[0].from == it.examples[0].from && len(old.examples) == len(it.examples) {
-			if i > 0 && old.stale {
+			switch {
+			case !old.stale:
+			case i == 0:
+				return false
+			default:
 				w.held[i-1].stale = true
 			}
 			w.held = slices.Delete(w.held, i, i+1)

@@ -221,6 +221,27 @@ func TestNewestOfQoS0(t *testing.T) {
 	})
 }
 
+// The one held sample that knows of newer ones which were dropped, of another stream, is not replaced: a
+// label for the newest of that stream would teach an older one.
+func TestNewestOfAnotherStream(t *testing.T) {
+	cfg, m := testConfig()
+	r := newRig(t, newFakeJournal(), cfg, m)
+	r.stop()
+	w, from := r.node.worker, &source{}
+	sample := func() *item {
+		return &item{msg: &mqtt.Message{Payload: []byte("[1,2]")}, examples: []example{{from: from}}, idle: true}
+	}
+	knows := sample()
+	knows.stale = true
+	w.held = []*item{knows}
+	for range 3 {
+		w.forward(sample())
+	}
+	if len(w.held) != 2 || !w.held[0].stale || w.held[1].stale {
+		t.Errorf("%d are held, want the one that knows of dropped samples, and the newest", len(w.held))
+	}
+}
+
 // A message on a topic that MQTT forbids, which some brokers forward, is refused and
 // acknowledged: without the acknowledgement it would come again on every connection.
 func TestForbiddenTopics(t *testing.T) {
