@@ -1,30 +1,35 @@
 package stream
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"edge/stream/codec"
+)
 
 // commitQueue hands messages from the worker to the committer. It is bounded by their number and
 // by the bytes of what they were decoded to: a message of many rows takes several times its
 // payload. One message is taken whatever its size.
 type commitQueue struct {
 	items chan *item
+	most  int64 // bytes
 	bytes atomic.Int64
 	room  chan struct{} // has an element after the committer has taken a message
 }
 
 // Bounds of the queue.
 const (
-	maxQueued      = 64 // messages
-	maxQueuedBytes = 2 << 20
+	maxQueued      = 64      // messages
+	maxQueuedBytes = 2 << 20 // or those of a smaller ring
 )
 
-func newCommitQueue() *commitQueue {
-	return &commitQueue{items: make(chan *item, maxQueued), room: make(chan struct{}, 1)}
+func newCommitQueue(ring codec.ByteSize) *commitQueue {
+	return &commitQueue{items: make(chan *item, maxQueued), most: min(maxQueuedBytes, int64(ring)), room: make(chan struct{}, 1)}
 }
 
 // open returns the channel to send the item to, or nil while there is no room for its bytes. Only
 // the worker sends. It calls sent afterwards.
 func (q *commitQueue) open(it *item) chan<- *item {
-	if waiting := q.bytes.Load(); waiting > 0 && waiting+int64(it.bytes) > maxQueuedBytes {
+	if waiting := q.bytes.Load(); waiting > 0 && waiting+int64(it.bytes) > q.most {
 		return nil
 	}
 	return q.items

@@ -17,7 +17,7 @@ func receive(q *commitQueue) *item {
 }
 
 func TestCommitQueue(t *testing.T) {
-	q := newCommitQueue()
+	q := newCommitQueue(4 << 20)
 	for _, c := range []struct {
 		bytes int
 		taken bool
@@ -40,10 +40,14 @@ func TestCommitQueue(t *testing.T) {
 	if q.open(&item{bytes: 1}) != nil {
 		t.Error("the bound is reached")
 	}
-	for q = newCommitQueue(); q.offer(&item{bytes: 1}); {
+	for q = newCommitQueue(4 << 20); q.offer(&item{bytes: 1}); {
 	}
 	if got := len(q.items); got != maxQueued {
 		t.Errorf("%d items are waiting, want %d", got, maxQueued)
+	}
+	q = newCommitQueue(64 << 10)
+	if q.offer(&item{bytes: 40 << 10}); q.offer(&item{bytes: 40 << 10}) {
+		t.Error("more waits than in a ring of 64 KiB")
 	}
 }
 

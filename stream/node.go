@@ -148,7 +148,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	qos := byte(cfg.MQTT.QoS)
 	n.ring = mqtt.NewQueue(cfg.MQTT.Ring.MaxMessages, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
 	n.deferred = mqtt.NewQueue(deferredQueue, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
-	n.queue = newCommitQueue()
+	n.queue = newCommitQueue(cfg.MQTT.Ring.MaxBytes)
 	n.outbox = mqtt.NewOutbox(cfg.Outbox, &n.counts.network)
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
