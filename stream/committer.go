@@ -146,7 +146,8 @@ func (c *committer) full(it *item) bool {
 		return len(g.records)+len(g.order) >= maxGroupRecords
 	}
 	more := c.took > longCommit && len(c.in.items) > 0 // they have waited for the disk, and share its next commit
-	return c.relaxed || !c.needsCommit() || g.unacked >= c.window && !more || len(g.items) >= maxGroupMessages || len(g.records) >= maxGroupRecords
+	return c.relaxed || !c.needsCommit() || g.unacked >= c.window && !more ||
+		len(g.items) >= maxGroupMessages || len(g.records) >= maxGroupRecords || g.bytes >= maxGroupBytes
 }
 
 // resume restores the pending samples, and starts the timer of a minibatch that was
@@ -233,6 +234,7 @@ func (c *committer) mark(m *modelState, bits uint64) {
 func (c *committer) add(ctx context.Context, it *item) bool {
 	now := time.Now()
 	c.group.items = append(c.group.items, it)
+	c.group.bytes += it.bytes
 	c.outdate(it.outdated)
 	repeated, records := c.unconfirmed.isRepetition(it.msg), c.group.recorded
 	if it.mutation != nil {

@@ -449,3 +449,27 @@ func TestBackPressure(t *testing.T) {
 		}
 	})
 }
+
+// A group is committed at once when its messages take much memory, however late its commit is due.
+func TestGroupTakesMemory(t *testing.T) {
+	in("long messages within the time of a flush", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		cfg.JournalFlush = 10 * time.Second
+		r := newRig(t, newFakeJournal(), cfg, m)
+		entries, size := make([]string, 100), 0
+		for i := range 100 {
+			for j := range entries {
+				entries[j] = fmt.Sprintf(`{"id":"%d","features":[%d,0]}`, i*100+j, i*100+j)
+			}
+			r.sendMessage(&mqtt.Message{Topic: p7, Payload: []byte(`{"batch":[` + strings.Join(entries, ",") + `]}`), QoS: 0})
+			time.Sleep(time.Millisecond)
+		}
+		for _, c := range r.journal.commits {
+			size = max(size, len(c.Wait)*exampleSize)
+		}
+		if size == 0 || size > maxGroupBytes+100*exampleSize {
+			t.Errorf("%d bytes in a commit, want %d at most and some", size, maxGroupBytes)
+		}
+		time.Sleep(time.Minute)
+	})
+}

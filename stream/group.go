@@ -13,10 +13,15 @@ const (
 	maxGroupMessages = 1024
 )
 
+// maxGroupBytes is the memory of its messages at which it is as well: with late commits and a large
+// window, a thousand long messages would wait for one.
+const maxGroupBytes = 2 << 20
+
 // group is the content of the next transaction.
 type group struct {
 	items         []*item
 	unacked       int       // number of messages of QoS 1 and 2
+	bytes         int       // memory of the messages
 	due           time.Time // time of the commit; zero if no commit is needed
 	records       []online.Record
 	recorded      int // records of this group and of all before it
