@@ -152,7 +152,7 @@ func (s *session) fromOne() bool {
 }
 
 // markResent marks the messages, of those that the broker is about to send again, that
-// are ambiguous.
+// are ambiguous. The broker may have lost its cursor since they were marked: then they are like more.
 func (u *unproven) markResent(s *session, keeps bool) {
 	if s.id != u.world.name {
 		return
@@ -184,7 +184,7 @@ func (u *unproven) markResent(s *session, keeps bool) {
 		} else {
 			groups[key].left = alike
 		}
-		if d.ambiguous == nil {
+		if d.ambiguous == nil || !keeps && d.ambiguous.left < alike {
 			d.ambiguous = groups[key]
 		}
 	}
