@@ -17,6 +17,7 @@ const (
 	lostWithin   = 2 * time.Second  // of a publication: the connection may have ended by it
 	maxStrikes   = 2                // connections that a publication may end
 	isolated     = 10 * time.Minute // without a connection
+	tryAfter     = time.Hour        // of silence of the process that has this node's name
 	noteEvery    = time.Minute      // between events of one kind and reason
 	maxNoted     = 256              // kinds and reasons, members among them, that are kept apart
 

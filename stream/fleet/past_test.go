@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -217,7 +218,9 @@ func TestVersionAfterRestart(t *testing.T) {
 // that one runs on after all, it contradicts.
 func TestNamesakeEnds(t *testing.T) {
 	const topic = "edge/fleet/c/a"
+	const silent = "it ends without a word"
 	for name, end := range map[string]func(w *world, a *node){
+		silent:                           func(w *world, _ *node) { w.pass(2 * tryAfter) },
 		"it says so":                     func(_ *world, a *node) { a.OtherEnded() },
 		"its contribution was removed":   func(w *world, _ *node) { w.publish(Publication{Topic: topic}) },
 		"it says so, and that was wrong": func(_ *world, a *node) { a.OtherEnded() },
@@ -255,7 +258,34 @@ func TestNamesakeEnds(t *testing.T) {
 		}
 		equal(t, name+": labels that the broker keeps", c.N, want.labels)
 		equal(t, name+": those that another member has", other.set.Get("a").N, want.labels)
+		if name == silent { // the events say how long nothing was heard
+			equal(t, name+": last event", strings.Contains(a.events[len(a.events)-1], "has published nothing for 1h0m0s"), true)
+		}
 		equal(t, name+": kept", want.View(w.now, Model{}).Kept, true)
+	}
+}
+
+// A displaced node tries less and less often whether the process that has its name has ended, where
+// that one runs and is silent.
+func TestNamesakeIsSilent(t *testing.T) {
+	w := newWorld(t)
+	first := w.start("a", 0, plain)
+	first.labels = 200
+	w.pass(time.Minute)
+	a := w.start("a", 0, plain)
+	a.labels = 150
+	w.pass(time.Minute)
+	first.labels = 320
+	w.pass(time.Minute)
+	published := a.published
+	w.pass(48 * time.Hour)
+	if tries := a.published - published; tries < 3 || tries > 5 {
+		t.Errorf("%d tries in 48 hours", tries)
+	}
+	equal(t, "stopped", []bool{first.own.stopped != "", a.own.stopped != ""}, []bool{false, true})
+	c, err := core.Decode([]byte(w.kept["edge/fleet/c/a"]))
+	if err != nil || c.N != 320 {
+		t.Errorf("the broker keeps %+v, %v", c, err)
 	}
 }
 

@@ -33,12 +33,14 @@ type own struct {
 }
 
 // former is the message of another process that the broker brought last: of an earlier one,
-// or of one that runs under the same name.
+// or of one that runs under the same name, which has displaced this one.
 type former struct {
 	core.Version
 	instance, labels uint64
 	bytes, parts     int
-	compare          bool // its labels with those of the model
+	compare          bool      // its labels with those of the model
+	heard            time.Time // of the one that has displaced this one
+	tried            backoff   // whether that one has ended
 }
 
 // Todo is the due work.
@@ -72,6 +74,7 @@ func (m *Member) Step(now time.Time, learnt Learnt) (todo Todo) {
 		m.chooseEpoch(now, gatherWithin)
 		m.compareFormer(learnt)
 		m.checkEcho(now)
+		m.tryName(now)
 		if !m.own.durable {
 			todo.Epoch = m.own.epoch
 		}
@@ -189,7 +192,9 @@ func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, reta
 		}
 	case !o.published && c.Instance == o.former.instance && c.Version == o.former.Version:
 	case c.Instance == o.former.instance && (c.Epoch > o.epoch || !retained && c.Newer(o.former.Version)):
-		o.former.Version = c.Version
+		if o.former.Version = c.Version; !retained {
+			o.former.heard = now
+		}
 		m.stop(fmt.Sprintf("another process publishes as %s: each needs a name of its own; this one began later, and goes on when the other one ends", m.name), "fleet_duplicate")
 		return
 	case c.Epoch < o.epoch || c.Epoch == o.epoch && c.Instance < m.instance:
@@ -208,13 +213,31 @@ func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, reta
 // its contribution. If that one has displaced this one, this one publishes again; if it runs on after
 // all, it contradicts.
 func (m *Member) OtherEnded() {
-	o := &m.own
-	if o.stopped == "" || o.strikes >= maxStrikes { // it publishes, or the broker has stopped it
-		return
+	if m.displaced() {
+		m.takeName("the other process that had its name has ended, or its contribution was removed: this one publishes again")
 	}
+}
+
+// displaced reports whether another process publishes in place of this one.
+func (m *Member) displaced() bool {
+	return m.own.stopped != "" && m.own.strikes < maxStrikes // else the broker has stopped it
+}
+
+// tryName publishes again once the process that has displaced this one has been silent for long:
+// where a bridge does not carry the topic of their state nobody says that it has ended.
+func (m *Member) tryName(now time.Time) {
+	f := &m.own.former
+	if since := latest(f.heard, m.link.at); m.displaced() && f.tried.due(now, since, tryAfter) {
+		m.takeName(fmt.Sprintf("the other process that has its name has published nothing for %v: this one publishes again, until that one contradicts", now.Sub(since).Round(time.Minute)))
+	}
+}
+
+// takeName goes on to publish, with versions above those of the other process.
+func (m *Member) takeName(why string) {
+	o := &m.own
 	o.stopped, o.epoch, o.again = "", above(max(o.epoch, o.former.Epoch)), o.known
 	o.durable = o.stored >= o.epoch
-	m.event("fleet_duplicate", "the other process that had its name has ended, or its contribution was removed: this one publishes again")
+	m.event("fleet_duplicate", why)
 }
 
 // stop ends the publications until the next start, or until OtherEnded.
