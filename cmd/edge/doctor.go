@@ -28,12 +28,13 @@ the state, free space, bytes written a day and what that means for an SD card,
 kernel, clock, memory, the time of a prediction and of a step on this board and
 of the rows of streams with signals, and the broker: what its limits are, and
 whether it delivers shared subscriptions, retained messages and contributions to
-fleets, is found by trying.
+fleets, is found by trying, and so is whether another process has the node's name.
 
 It changes neither state nor topics of others: it writes a file of its own beside
 the state, and publishes on topics of its own, <base>/<node>/doctor-… and
 <base>/fleet/<concept>/<node>/4096, with a client id of its own, and removes all
-of it. It may run beside the daemon, which then shares disk and processor with
+of it. On <base>/<node>/state it asks who is there; daemons answer that they are
+online. It may run beside the daemon, which then shares disk and processor with
 it. Run it as the daemon's user, or rights are judged wrongly; as root where that
 user exists only while the daemon runs, as under edge.service (DynamicUser), with
 the variables that the service sets. It takes seconds, two minutes at most, or

@@ -47,7 +47,7 @@ func newBrokerProbe(d *Diagnosis, cfg *config.Config) *brokerProbe {
 // examineBroker tests the properties that the daemon needs of its broker.
 func examineBroker(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 	p := newBrokerProbe(d, cfg)
-	tests := []func(context.Context) error{p.retained, p.shared, p.fleets}
+	tests := []func(context.Context) error{p.names, p.retained, p.shared, p.fleets}
 	if p.qos > 0 {
 		tests = append(tests, p.window, p.session)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Aside takes messages of QoS 0 that do not go to the queue; it reports whether it has
-// taken one. Those of the state topic are asked of it if they are of another process. It must not wait. It owns a message that it has taken, and frees it.
+// taken one. Those of the state topic are asked of it if another process has ended. It must not wait. It owns a message that it has taken, and frees it.
 type Aside func(*Message) bool
 
 // further are filters that a client subscribes to after its start.

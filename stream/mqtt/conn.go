@@ -27,7 +27,7 @@ type Conn struct {
 	granted   atomic.Bool  // the broker granted all subscriptions
 	skipping  atomic.Bool  // a message of QoS 1 found the queue full: the broker must send it and its successors again
 	redeliver chan struct{}
-	denied    chan struct{}     // another client has published that the node is not online
+	denied    chan struct{}     // another client has published that the node is not online, or asks
 	dropped   chan []paho.Token // subscriptions that Drop has asked to end
 	lost      chan struct{}     // closed when the connection has ended
 	end       sync.Once
@@ -52,9 +52,9 @@ func (conn *Conn) enqueue(msg *Message) {
 		return
 	}
 	if c.StateTopic != "" && msg.Topic == c.StateTopic {
-		denied := conn.hearState(msg)
+		ended := conn.hearState(msg)
 		if msg.QoS == 0 { // otherwise it is of a stream's subscription
-			if !denied || c.Aside == nil || !c.Aside(msg) {
+			if !ended || c.Aside == nil || !c.Aside(msg) {
 				msg.Free()
 			}
 			return

@@ -23,14 +23,14 @@ func (conn *Conn) publishState(state string) *receipt {
 
 // hearState takes a message of the state topic. Another process with the name of this node
 // publishes that it is offline when it ends, and the broker keeps that as the state of both.
-// What the broker had kept before the subscription is not news. It reports whether the message is one
-// of another process.
-func (conn *Conn) hearState(msg *Message) (denied bool) {
+// What the broker had kept before the subscription is not news. Other words ask who is there, and are
+// answered as well. It reports whether another process has ended.
+func (conn *Conn) hearState(msg *Message) (ended bool) {
 	if msg.Retained || string(msg.Payload) == stateOnline {
 		return false
 	}
 	wake(conn.denied)
-	return true
+	return string(msg.Payload) == stateOffline
 }
 
 // publishOffline publishes that the node is offline, unless another node follows,

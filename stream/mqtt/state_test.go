@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"io"
@@ -23,6 +24,7 @@ type denier struct {
 	states []string // that the node has published
 	filter map[string]byte
 	refuse bool     // the subscription to the state
+	says   string   // the packet of the other client, in place of that
 	heard  []string // that went to the client's Aside
 	all    sync.WaitGroup
 }
@@ -68,7 +70,7 @@ func (b *denier) subscribed(nc net.Conn, p *packets.SubscribePacket) {
 	b.all.Go(func() {
 		for !b.refuse {
 			time.Sleep(100 * time.Millisecond)
-			if _, err := io.WriteString(nc, "\x30\x10\x00\x07n/stateoffline"); err != nil {
+			if _, err := io.WriteString(nc, cmp.Or(b.says, "\x30\x10\x00\x07n/stateoffline")); err != nil {
 				return
 			}
 		}
@@ -120,6 +122,14 @@ func TestContradictsAnotherClient(t *testing.T) {
 		if b.filter["n/state"] != 0 || b.filter["a"] != 1 {
 			t.Errorf("the filters have the quality of service %v, want 0 for the state", b.filter)
 		}
+	})
+	bubble("a question who is there is answered, and nobody has ended", t, func(t *testing.T) {
+		b := &denier{says: "\x30\x0d\x00\x07n/statewho?"}
+		b.deny(time.Minute + time.Second)
+		if n := len(b.states); n < 4 || n > 10 || b.states[1] != stateOnline {
+			t.Errorf("states %q", b.states)
+		}
+		equalTexts(t, "heard", b.heard, nil)
 	})
 	bubble("what the broker had kept is no news, and the subscription is not necessary", t, func(t *testing.T) {
 		b := &denier{refuse: true}

@@ -28,7 +28,7 @@ func TestDoctor(t *testing.T) {
 		if code != exit.OK {
 			t.Fatalf("doctor exits with %d: %s%s", code, out, errOut)
 		}
-		for _, want := range []string{"rights", "file system", "free space", "kernel", "clock", "memory", "speed of waveform", "writing", "wear", "broker", "subscriptions", "retained messages", "shared subscriptions", "in-flight window", "queue while away", "largest message"} {
+		for _, want := range []string{"rights", "file system", "free space", "kernel", "clock", "memory", "speed of waveform", "writing", "wear", "broker", "name of the node", "subscriptions", "retained messages", "shared subscriptions", "in-flight window", "queue while away", "largest message"} {
 			if f := gjson.Get(out, `findings.#(check=="`+want+`")`); !f.Exists() || f.Get("grade").String() == doctor.Fail {
 				t.Errorf("%s: %s", want, f)
 			}

@@ -1,0 +1,78 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"edge/internal/broker/brokertest"
+	"edge/internal/config"
+	"edge/persist"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+)
+
+// named runs the connection of a daemon with a name until the test ends, and waits until it is
+// served.
+func named(t *testing.T, server, id string) {
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{server}
+	served := make(chan struct{}, 1)
+	c := mqtt.NewClient(mqtt.Options{
+		Config: cfg, ID: id, StateTopic: "edge/pi1/state", Filters: []string{"a"}, Counters: new(mqtt.Counters), ConnectTimeout: time.Minute,
+		Queue: mqtt.NewQueue(10, codec.MiB, mqtt.MessageSize), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {},
+		Dial: func(ctx context.Context, u *url.URL, _ *tls.Config, _ time.Duration) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", u.Host)
+		},
+		Serve: func(ctx context.Context, _ *mqtt.Conn) { served <- struct{}{}; <-ctx.Done() },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	<-served
+}
+
+// The processes of a name are counted, and compared with the one that has the state file open.
+func TestNames(t *testing.T) {
+	const check = " name of the node: "
+	for name, tc := range map[string]struct {
+		processes int
+		open      bool
+		want      string
+	}{
+		"none":                {0, false, OK + check + "no process answers as pi1"},
+		"this daemon":         {1, true, OK + check + "one process answers as pi1"},
+		"another one":         {1, false, Warn + check + "a process answers as pi1, and it does not use the state file"},
+		"two":                 {2, true, Fail + check + "2 processes answer as pi1"},
+		"three":               {3, false, Fail + check + "3 processes answer as pi1"},
+		"a daemon without it": {0, true, Warn + check + "a daemon has the state file open, and nobody answers as pi1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := brokertest.New(t, brokertest.Embedded)
+			cfg := config.Default()
+			cfg.Node, cfg.MQTT.Servers, cfg.Store.Path = "pi1", []string{b.URL()}, filepath.Join(t.TempDir(), "edge.db")
+			store, err := persist.Open(cfg.Store.Path, persist.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { store.Close() })
+			if !tc.open {
+				store.Close()
+			}
+			for i := range tc.processes {
+				named(t, b.URL(), string(rune('a'+i)))
+			}
+			d := &Diagnosis{Grade: OK, Within: Patient(1)}
+			if err := newBrokerProbe(d, &cfg).names(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			d.expect(t, tc.want)
+		})
+	}
+}
