@@ -179,7 +179,7 @@ func newSchema(s, from Stream, at int) *schema {
 		sh.index[name] = i
 		if len(from.Fields) > 0 {
 			path := from.pathOf(name)
-			if sh.paths = append(sh.paths, path); sh.keyed == "" && strings.Trim(firstKey(path), "0123456789") != "" {
+			if sh.paths = append(sh.paths, path); sh.keyed == "" && beginsWithKey(path) {
 				sh.keyed = path
 			}
 		}
@@ -268,9 +268,16 @@ func (d *Decoder) open(payload []byte) ([]byte, *Refusal) {
 }
 
 // plainText returns a text without a byte order mark before it, as in files, and zeros behind it, as
-// in buffers of C.
+// in buffers of C. A text of JSON that holds an object or an array is that, as senders that encode
+// twice have it.
 func plainText(text []byte) []byte {
-	return bytes.TrimRight(bytes.TrimPrefix(text, []byte("\ufeff")), "\x00")
+	text = bytes.TrimRight(bytes.TrimPrefix(text, []byte("\ufeff")), "\x00")
+	if inner := bytes.TrimLeft(text, " \t\r\n"); bytes.HasPrefix(inner, []byte(`"{`)) || bytes.HasPrefix(inner, []byte(`"[`)) {
+		if v := gjson.ParseBytes(inner); gjson.ValidBytes(inner) && opened(v).Type == gjson.JSON {
+			return []byte(v.Str)
+		}
+	}
+	return text
 }
 
 // NamedTime returns the path of the time in objects where it is not the default: the

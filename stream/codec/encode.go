@@ -257,6 +257,9 @@ func isNumber(text string) bool {
 
 // put sets the member of an object at a path.
 func put(root map[string]any, path string, v any) error {
+	if selects(path) {
+		return fmt.Errorf("codec: encoder: %s: entries of an array are not written: give the model a stream with format: json beside this one", path)
+	}
 	keys := splitPath(path)
 	for i, key := range keys {
 		if i == len(keys)-1 {

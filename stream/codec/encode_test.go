@@ -3,6 +3,7 @@ package codec
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +55,19 @@ func TestEncoderMatchesDecoder(t *testing.T) {
 				t.Errorf("%s has the time %q", payloads[0].Data, got[0].RawTime)
 			}
 		})
+	}
+}
+
+// Payloads with records are not written, which is told.
+func TestEncoderOfRecords(t *testing.T) {
+	s := DefaultStream()
+	s.Topics, s.Stage.Signals, s.Fields = []string{"t"}, []string{"a"}, map[string]string{"a": "values.[n=a].v"}
+	e, err := NewEncoder(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Append(nil, []string{"1"}, 0, ""); err == nil || !strings.Contains(err.Error(), "values.[n=a].v: entries of an array are not written") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -196,7 +196,7 @@ func (m marks) find(entry gjson.Result, outer []gjson.Result) []gjson.Result {
 	}
 	found := make([]gjson.Result, len(m))
 	for i := range m {
-		if found[i] = entry.Get(m[i].path); !found[i].Exists() && outer != nil {
+		if found[i] = at(entry, m[i].path); !found[i].Exists() && outer != nil {
 			found[i] = outer[i]
 		}
 	}

@@ -28,9 +28,6 @@ func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if key := repeatedKey(root); key != "" {
 		return nil, Refuse(Repeated, "key %.40q occurs twice", key)
 	}
-	if root.Type == gjson.String && isObject(root.Str) && len(c.names) > 0 {
-		return nil, Refuse(Malformed, "JSON in a text: %s", wantObject)
-	}
 	if !root.IsObject() && !root.IsArray() && len(c.names) > 0 {
 		return nil, Refuse(Malformed, "want an object or an array, not %s; format: value reads a text that is one value", kind(root))
 	}
@@ -74,7 +71,7 @@ func (c jsonCodec) batchOf(root gjson.Result) (entries gjson.Result, ok bool) {
 	if c.batchPath == "" || !root.IsObject() {
 		return entries, false
 	}
-	entries = root.Get(c.batchPath)
+	entries = opened(at(root, c.batchPath))
 	strict := c.signals == nil && c.paths == nil && len(c.names) > 0
 	return entries, entries.Exists() && !c.reads(c.batchPath) && (strict || entries.IsArray())
 }
@@ -176,7 +173,7 @@ func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 
 // noLabel refuses an object of a label that has none.
 func (c jsonCodec) noLabel(v gjson.Result) *Refusal {
-	if v.Get(c.label).Exists() { // null
+	if at(v, c.label).Exists() { // null
 		return Refuse(BadLabel, "%s is missing", c.label)
 	}
 	return Refuse(BadLabel, "%s is missing: the object has %s", c.label, cmp.Or(keysOf(v), "no members"))
@@ -194,7 +191,7 @@ func (s *schema) indexed() *Refusal {
 func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 	var id gjson.Result // null
 	if c.id != "" {
-		id = v.Get(c.id)
+		id = at(v, c.id)
 	}
 	switch id.Type {
 	case gjson.Null:
@@ -211,12 +208,12 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 		return Refuse(BadID, "%s is %s: want a text or a number", c.id, kind(id))
 	}
 	if c.time != "" {
-		c.setRawTime(r, v.Get(c.time))
+		c.setRawTime(r, at(v, c.time))
 	}
 	if c.label == "" {
 		return nil
 	}
-	label := v.Get(c.label)
+	label := at(v, c.label)
 	if label.Type != gjson.Null {
 		if err := c.setLabelValue(r, label); err != nil {
 			return err
@@ -311,7 +308,7 @@ func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
 	x, have := make([]float64, len(c.paths)), make([]bool, len(c.paths))
 	missing, n := -1, 0
 	for i, path := range c.paths {
-		e := v.Get(path)
+		e := at(v, path)
 		if !e.Exists() {
 			if missing < 0 {
 				missing = i
@@ -362,6 +359,9 @@ func number(v gjson.Result) (float64, error) {
 	case gjson.Null: // also of CBOR
 		return 0, errors.New("null or NaN is not a number; on_missing: marginalise or impute predicts without")
 	case gjson.String, gjson.True, gjson.False:
+		if holdsJSON(v.Str) {
+			return 0, errors.New("it is JSON in a text: " + goOn)
+		}
 		return 0, fmt.Errorf("%s is not a number; signals in place of features read texts and switches", kind(v))
 	default:
 		return 0, fmt.Errorf("%s is not a number", kind(v))

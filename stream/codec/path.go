@@ -3,7 +3,6 @@ package codec
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -20,25 +19,134 @@ func (s Stream) checkPath(key, path string) error {
 	return checkPath(key, path)
 }
 
-// checkPath returns an error unless path is a plain path of keys and array
-// indices: gjson's queries, wildcards and modifiers have no bound on their work.
+// checkPath returns an error unless path consists of keys, array indices and selections of
+// entries: gjson's queries, wildcards and modifiers have no bound on their work.
 func checkPath(key, path string) error {
-	special := false
-	for i := 0; i < len(path); i++ {
-		if path[i] == '\\' {
-			i++ // what follows is literal
-			special = special || i == len(path)
-		} else {
-			special = special || strings.IndexByte(`*?#@|!{}[]`, path[i]) >= 0
-		}
-	}
 	if path == "$" || strings.HasPrefix(path, "$.") { // as in JSONPath
 		return field.Check(false, key, fmt.Sprintf("%q", path), "keys and array indices with . between them, and no $ before them (\\$ is a key of that name)")
 	}
-	if special || slices.Contains(splitPath(path), "") {
-		return field.Check(false, key, fmt.Sprintf("%q", path), `keys and array indices with . between them (in a key, \ before each of .*?#@|!{}[])`)
+	for rest, more := path, true; more; {
+		var step string
+		step, rest, more = cutStep(rest, '.')
+		parts := []string{step}
+		if name, word, ok := selection(step); ok {
+			parts = []string{name, word}
+		}
+		if !isPlain(parts...) {
+			return field.Check(false, key, fmt.Sprintf("%q", path), `keys and array indices with . between them (in a key, \ before each of .*?#@|!{}[]), or [KEY=WORD] for the entry of an array`)
+		}
 	}
 	return nil
+}
+
+// isPlain reports whether each part of a path is a key.
+func isPlain(parts ...string) bool {
+	for _, part := range parts {
+		for i := 0; i < len(part); i++ {
+			if part[i] == '\\' {
+				i++ // what follows is literal
+			} else if strings.IndexByte(`*?#@|!{}[]`, part[i]) >= 0 {
+				return false
+			}
+			if i == len(part) {
+				return false
+			}
+		}
+		if part == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// cutStep returns what is before the first separator that is not literal, and what is after it.
+func cutStep(path string, separator byte) (step, rest string, more bool) {
+	for i := 0; i < len(path); i++ {
+		switch path[i] {
+		case '\\':
+			i++
+		case separator:
+			return path[:i], path[i+1:], true
+		}
+	}
+	return path, "", false
+}
+
+// selection returns the parts of a step [KEY=WORD], which is the first entry of an array that
+// has the word under the key.
+func selection(step string) (key, word string, ok bool) {
+	inner, begins := strings.CutPrefix(step, "[")
+	inner, ends := strings.CutSuffix(inner, "]")
+	if !begins || !ends {
+		return "", "", false
+	}
+	return cutStep(inner, '=')
+}
+
+// selects reports whether a path has a selection.
+func selects(path string) bool {
+	for rest, more := path, true; more; {
+		var step string
+		step, rest, more = cutStep(rest, '.')
+		if _, _, ok := selection(step); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// at returns what a path finds in a value. A text on the way that is itself an object or an array
+// of JSON is read as that.
+func at(v gjson.Result, path string) gjson.Result {
+	if strings.IndexByte(path, '[') < 0 {
+		found := v.Get(path)
+		if found.Exists() || !strings.Contains(v.Raw, `"{`) && !strings.Contains(v.Raw, `"[`) {
+			return found
+		}
+	}
+	for rest, more := path, true; more; {
+		var step string
+		step, rest, more = cutStep(rest, '.')
+		v = opened(v)
+		key, word, ok := selection(step)
+		switch {
+		case !v.IsObject() && !v.IsArray():
+			return gjson.Result{}
+		case ok:
+			v = entryWith(v, key, PlainName(word))
+		default:
+			v = v.Get(step)
+		}
+	}
+	return v
+}
+
+// entryWith returns the first entry of an array that has a word under a key.
+func entryWith(v gjson.Result, key, word string) gjson.Result {
+	if v.IsArray() {
+		for _, e := range v.All() {
+			if text, ok := textOf(e.Get(key)); ok && text == word {
+				return e
+			}
+		}
+	}
+	return gjson.Result{}
+}
+
+// opened returns the object or the array that a text holds, and any other value as it is.
+func opened(v gjson.Result) gjson.Result {
+	if v.Type != gjson.String || !holdsJSON(v.Str) || CheckJSON([]byte(v.Str)) != nil {
+		return v
+	}
+	if inner := gjson.Parse(v.Str); repeatedKey(inner) == "" {
+		return inner
+	}
+	return v
+}
+
+// holdsJSON reports whether a text may be an object or an array of JSON.
+func holdsJSON(text string) bool {
+	return strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
 }
 
 // splitPath returns the keys of a path, without the backslashes before literal characters.
@@ -59,6 +167,14 @@ func splitPath(path string) (keys []string) {
 
 // firstKey returns the key of the outermost object that a path begins with.
 func firstKey(path string) string { return splitPath(path)[0] }
+
+// beginsWithKey reports whether a path begins with a key, and not with an index or a selection,
+// as those of an array do.
+func beginsWithKey(path string) bool {
+	step, _, _ := cutStep(path, '.')
+	_, _, selects := selection(step)
+	return !selects && strings.Trim(step, "0123456789") != ""
+}
 
 // pathOf returns the path of a feature, by default its name.
 func (s Stream) pathOf(name string) string {

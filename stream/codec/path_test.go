@@ -5,6 +5,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"edge/stream/field"
 )
 
 // special is a stream of signals under keys with characters that have a meaning in a path.
@@ -69,7 +73,7 @@ func TestSpecialKeys(t *testing.T) {
 
 // Wildcards, queries and modifiers of gjson are no paths.
 func TestPathsWithoutMeaning(t *testing.T) {
-	for _, path := range []string{"*", "a.*", "a?", "a.#", "a.#.b", "a.#(b>1)", "@reverse", "a|b", "!true", "{a,b}", "[a,b]", "a[0]", `a\`, ".a", "a.", "a..b", ""} {
+	for _, path := range []string{"*", "a.*", "a?", "a.#", "a.#.b", "a.#(b>1)", "@reverse", "a|b", "!true", "{a,b}", "[a,b]", "a[0]", `a\`, ".a", "a.", "a..b", "", "[a]", "[=b]", "[a=]", "[a=b*]", `[a=b\]`, "a[b=c]", "[a=b]c"} {
 		s := special(FormatJSON, func(s *Stream) { s.Fields = map[string]string{"x": path} })
 		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("fields.x %q: want keys and array indices", path)) {
 			t.Errorf("%q: %v", path, err)
@@ -131,6 +135,100 @@ func TestPathsInArrays(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A path goes on in a text that is JSON, and selects the entry of an array by a word.
+func TestPathsThroughTextsAndEntries(t *testing.T) {
+	inner := map[string]string{"h": "data.hum", "t": "data.list.0.temp"}
+	records := map[string]string{"h": "[n=hum].v", "t": "[n=temp].v"}
+	for _, c := range []struct {
+		name, format string
+		fields       map[string]string
+		payload      string
+		want         []Reading // of h and t; nil: refused
+	}{
+		{"text", FormatJSON, inner, `{"data":"{\"hum\":40,\"list\":[{\"temp\":21.5}]}"}`, rowsOf2(40, 21.5)},
+		{"text in a text", FormatJSON, inner, `{"data":"{\"hum\":40,\"list\":\"[{\\\"temp\\\":21.5}]\"}"}`, rowsOf2(40, 21.5)},
+		{"object", FormatJSON, inner, `{"data":{"hum":40,"list":[{"temp":21.5}]},"x":"{}"}`, rowsOf2(40, 21.5)},
+		{"text of CBOR", FormatCBOR, inner, asCBOR(t, `{"data":"{\"hum\":40,\"list\":[{\"temp\":21.5}]}"}`), rowsOf2(40, 21.5)},
+		{"text in entries", FormatJSON, inner, `{"batch":[{"data":"{\"hum\":40,\"list\":[{\"temp\":21.5}]}"},{"data":"{\"hum\":41,\"list\":[{\"temp\":22.5}]}"}]}`, rowsOf2(40, 21.5, 41, 22.5)},
+		{"entries in a text", FormatJSON, map[string]string{"h": "hum", "t": "temp"}, `{"batch":"[{\"hum\":40,\"temp\":21.5},{\"hum\":41,\"temp\":22.5}]"}`, rowsOf2(40, 21.5, 41, 22.5)},
+		{"all in a text", FormatJSON, map[string]string{"h": "hum", "t": "temp"}, ` "{\"hum\":40,\"temp\":21.5}" `, rowsOf2(40, 21.5)},
+		{"no JSON in a text", FormatJSON, inner, `{"data":"{\"hum\":40,\"list\":[{\"temp\":21.5}"}`, nil},
+		{"a key twice in a text", FormatJSON, inner, `{"data":"{\"hum\":40,\"hum\":41,\"list\":[{\"temp\":21.5}]}"}`, nil},
+		{"deep in a text", FormatJSON, inner, `{"data":"{\"hum\":40,\"list\":[{\"temp\":21.5}],\"x\":` + strings.Repeat("[", 20) + strings.Repeat("]", 20) + `}"}`, nil},
+		{"another text", FormatJSON, inner, `{"data":"hum","hum":40}`, nil},
+		{"records", FormatJSON, records, `[{"n":"temp","v":21.5},{"u":"%"},{"n":"hum","v":40},{"n":"hum","v":41}]`, rowsOf2(40, 21.5)},
+		{"records in another order", FormatCBOR, records, asCBOR(t, `[{"v":40,"n":"hum"},{"v":21.5,"n":"temp"}]`), rowsOf2(40, 21.5)},
+		{"a record too few", FormatJSON, records, `[{"n":"temp","v":21.5}]`, nil},
+		{"records below a key", FormatJSON, map[string]string{"h": `values.[id=dev\.hum].v`, "t": "values.[id=7].v"}, `{"values":[{"id":7,"v":21.5},{"id":"dev.hum","v":40}]}`, rowsOf2(40, 21.5)},
+		{"records in a text", FormatJSON, map[string]string{"h": `values.[id=hum].v`, "t": "values.[id=temp].v"}, `{"values":"[{\"id\":\"temp\",\"v\":21.5},{\"id\":\"hum\",\"v\":40}]"}`, rowsOf2(40, 21.5)},
+		{"records that are arrays", FormatJSON, map[string]string{"h": "[0=hum].1", "t": "[0=temp].1"}, `[["temp",21.5],["hum",40]]`, rowsOf2(40, 21.5)},
+		{"an equals sign", FormatJSON, map[string]string{"h": `[a\=b=c=d].v`, "t": "[n=true].v"}, `[{"a=b":"c=d","v":40},{"n":true,"v":21.5}]`, rowsOf2(40, 21.5)},
+		{"no array", FormatJSON, map[string]string{"h": `a.[n=hum].v`, "t": "a.[n=temp].v"}, `{"a":{"n":"hum","v":40}}`, nil},
+	} {
+		for _, signals := range []bool{true, false} {
+			s := DefaultStream()
+			s.Topics, s.Format, s.Fields = []string{"a"}, c.format, c.fields
+			if s.Features = []string{"h", "t"}; signals {
+				s.Features, s.Stage.Signals = nil, s.Features
+			}
+			got, err := mustDecoder(t, s).Decode([]byte(c.payload))
+			if (err != nil) != (c.want == nil) || !sameReadings(got, c.want) && c.want != nil {
+				t.Errorf("%s, signals %v: Decode(%q) = %+v, %v, want %+v", c.name, signals, c.payload, got, err, c.want)
+			}
+		}
+	}
+}
+
+// The time, the label and the device may lie in a text.
+func TestMembersInTexts(t *testing.T) {
+	s := DefaultStream()
+	s.Topics, s.Fields, s.Stage.Signals = []string{"a"}, map[string]string{"x": "d.x"}, []string{"x"}
+	s.Time, s.Label, s.Entries.Device.Path = "d.t", "d.state", "d.dev"
+	s.Entries.Where = map[string]field.Words{"d.tags.[k=a].v": {"1"}}
+	got, err := mustDecoder(t, s).Decode([]byte(`{"d":"{\"x\":2,\"t\":17,\"state\":\"ok\",\"dev\":\"p7\",\"tags\":[{\"k\":\"a\",\"v\":1}]}"}`))
+	if want := []Reading{{X: []float64{2}, RawTime: "17", Label: "ok", Device: "p7"}}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	l := DefaultLabels()
+	l.Label, l.Sticky = "d.state", true
+	for _, payload := range []string{`{"d":"{\"state\":\"run\"}"}`, `"{\"d\":{\"state\":\"run\"}}"`} {
+		if label, _, found, err := NewLabelDecoder(l).State([]byte(payload)); label != "run" || !found || err != nil {
+			t.Errorf("the state of %s is %q, %v, %v", payload, label, found, err)
+		}
+	}
+}
+
+// A path without selections finds in steps what it finds at once.
+func FuzzPath(f *testing.F) {
+	f.Add(`{"a":{"b":[1,{"c":2}]}}`, "a.b.1.c")
+	f.Add(`{"a":"{\"b\":1}","a.b":2}`, `a\.b`)
+	f.Add(`[["temp",21.5],{"n":"x","v":[1]}]`, `[n=x].v`)
+	f.Fuzz(func(t *testing.T, payload, path string) {
+		if CheckJSON([]byte(payload)) != nil || checkPath("", path) != nil {
+			return
+		}
+		v := gjson.Parse(payload)
+		got := at(v, path)
+		if got.Exists() && !gjson.Valid(got.Raw) {
+			t.Fatalf("%s in %s is %q", path, payload, got.Raw)
+		}
+		if !strings.Contains(path, "[") && v.Get(path).Exists() && got.Raw != v.Get(path).Raw {
+			t.Fatalf("%s in %s is %q, want %q", path, payload, got.Raw, v.Get(path).Raw)
+		}
+		if opened(v).Type != gjson.JSON || repeatedKey(v) != "" || strings.Contains(path, "[") {
+			return
+		}
+		steps := v
+		for rest, more := path, true; more && steps.Type == gjson.JSON; {
+			var step string
+			step, rest, more = cutStep(rest, '.')
+			if steps = opened(steps.Get(step)); !more && steps.Raw != opened(got).Raw {
+				t.Fatalf("%s in %s is %q, in steps %q", path, payload, got.Raw, steps.Raw)
+			}
+		}
+	})
 }
 
 // rowsOf2 returns readings of two values each.

@@ -29,8 +29,8 @@ func TestRemedies(t *testing.T) {
 		{FormatJSON, `{"x":"0x"}`, "want a number, or one of true"},
 		{FormatJSON, `{"x":"12A"}`, `values.x can have unit: "A"`},
 		{FormatJSON, `{"x":"5m3"}`, `values.x can have unit: "m3"`},
-		{FormatJSON, `{"x":"{\"t\":1}"}`, "JSON in a text: want the object itself"},
-		{FormatJSON, `"{\"x\":1}"`, "malformed: JSON in a text: want the object itself"},
+		{FormatJSON, `{"x":"{\"t\":1}"}`, "JSON in a text: a path in fields that goes on in it finds a value"},
+		{FormatJSON, `"{\"x\":1"`, "malformed: want an object or an array, not the text"},
 		{FormatJSON, `{"x":"21.5 ℃"}`, `values.x can have unit: "°C"`},
 		{FormatJSON, `{"x":"−2 W"}`, `values.x can have unit: "W"`},
 		{formatFloat32, "0000803f00000040", "malformed: text of hexadecimal digits: want the bytes themselves"},
@@ -58,11 +58,15 @@ func TestRemedies(t *testing.T) {
 
 // TestRemedyOfFeatures reads texts where features are numbers.
 func TestRemedyOfFeatures(t *testing.T) {
-	for format, payload := range map[string]string{FormatJSON: `{"x":"1.5"}`, FormatValue: "on"} {
+	for _, c := range []struct{ format, payload, want string }{
+		{FormatJSON, `{"x":"1.5"}`, "signals in place of features read"},
+		{FormatValue, "on", "signals in place of features read"},
+		{FormatJSON, `{"x":"[1]"}`, `feature "x": it is JSON in a text: a path in fields that goes on in it`},
+	} {
 		s := DefaultStream()
-		s.Topics, s.Format, s.Features = []string{"a"}, format, []string{"x"}
-		if _, err := mustDecoder(t, s).Decode([]byte(payload)); err == nil || !strings.Contains(err.Error(), "signals in place of features read") {
-			t.Errorf("%s: Decode(%s) = %v, want the remedy", format, payload, err)
+		s.Topics, s.Format, s.Features = []string{"a"}, c.format, []string{"x"}
+		if _, err := mustDecoder(t, s).Decode([]byte(c.payload)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: Decode(%s) = %v, want the remedy %s", c.format, c.payload, err, c.want)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func (w *rows) setRate(root gjson.Result) *Refusal {
 	if path == "" || !root.IsObject() {
 		return nil
 	}
-	v := root.Get(path)
+	v := at(root, path)
 	if !v.Exists() || v.Type == gjson.Null {
 		return nil
 	}
@@ -292,7 +292,7 @@ func (w *rows) values(v gjson.Result) *Refusal {
 // 0.hz finds a value.
 func (w *rows) oneRow(v gjson.Result) bool {
 	return w.keyed == "" && slices.ContainsFunc(w.paths, func(path string) bool {
-		e := v.Get(path)
+		e := at(v, path)
 		return e.Exists() && !e.IsArray() && !e.IsObject()
 	})
 }
@@ -368,7 +368,7 @@ func (w *rows) object(v gjson.Result) *Refusal {
 	}
 	when := gjson.Result{}
 	if w.time != "" {
-		when = v.Get(w.time)
+		when = at(v, w.time)
 	}
 	if when.IsArray() {
 		return w.times(list, when)
@@ -413,7 +413,7 @@ func (w *rows) members(v gjson.Result) *Refusal {
 	values := make([]gjson.Result, len(w.names))
 	if w.paths != nil {
 		for i, path := range w.paths {
-			values[i] = v.Get(path)
+			values[i] = at(v, path)
 		}
 	} else {
 		for key, e := range v.All() {

@@ -205,8 +205,8 @@ func (r *rule) unknown(x []float64, text string) *Refusal {
 		return Refuse(NotANumber, "signal %.40q is %.40q: want a decimal number; hexadecimal digits are not read", r.name, text)
 	case len(r.hot) == 0 && unitOf(plain) != "":
 		return Refuse(NotANumber, "signal %.40q is %.40q: want a number; values.%.40s can have unit: %.40q", r.name, text, r.name, unitOf(plain))
-	case len(r.hot) == 0 && isObject(text):
-		return Refuse(NotANumber, "signal %.40q is JSON in a text: %s", r.name, wantObject)
+	case len(r.hot) == 0 && holdsJSON(text):
+		return Refuse(NotANumber, "signal %.40q is JSON in a text: %s", r.name, goOn)
 	case len(r.hot) == 0:
 		want = "a number, or one of "
 		for _, w := range commonWords {
@@ -227,8 +227,8 @@ func oneSpelling(text string) string {
 	return spellings.Replace(text)
 }
 
-// wantObject is the remedy for JSON in a text.
-const wantObject = "want the object itself, not a text that holds it"
+// goOn is the remedy for JSON in a text.
+const goOn = "a path in fields that goes on in it finds a value, such as KEY.KEY"
 
 // hasSeparators reports whether a text is a number with a decimal comma, or with marks between thousands.
 func hasSeparators(text string) bool {
@@ -239,9 +239,6 @@ func hasSeparators(text string) bool {
 		return c
 	}, text))
 }
-
-// isObject reports whether a text may be an object of JSON.
-func isObject(text string) bool { return strings.HasPrefix(text, "{") && gjson.Valid(text) }
 
 // isHex reports whether a text is of hexadecimal digits, and no number with a unit such as 12A.
 func isHex(text string) bool {

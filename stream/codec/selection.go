@@ -24,7 +24,7 @@ type Selection struct {
 // selection returns the selection in the payload of a label, nil without one: a payload
 // with an id has none, and with last: true neither has one that only looks like it.
 func (c jsonCodec) selection(v gjson.Result) (*Selection, *Refusal) {
-	if !v.IsObject() || c.id != "" && v.Get(c.id).Type != gjson.Null {
+	if !v.IsObject() || c.id != "" && at(v, c.id).Type != gjson.Null {
 		return nil, nil
 	}
 	seq, ids, from, to := v.Get("seq"), v.Get("ids"), v.Get("from"), v.Get("to")

@@ -72,7 +72,8 @@ func (d *Decoder) State(payload []byte) (label, device string, found bool, err e
 	if len(payload) > d.maxPayload {
 		return "", "", false, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
 	}
-	text, found := d.stateText(bytes.TrimSpace(plainText(payload)))
+	payload = bytes.TrimSpace(plainText(payload))
+	text, found := d.stateText(payload)
 	if d.ignores(text) {
 		return "", "", false, nil
 	}
@@ -101,7 +102,7 @@ func (d *Decoder) stateText(payload []byte) (text []byte, found bool) {
 	}
 	if CheckJSON(payload) == nil {
 		root := gjson.ParseBytes(payload)
-		if v := root.Get(d.label); repeatedKey(root) == "" {
+		if v := at(root, d.label); repeatedKey(root) == "" {
 			return []byte(v.String()), v.Exists() // "" for null
 		}
 	}
