@@ -58,6 +58,20 @@ func TestDevicesInPayloads(t *testing.T) {
 		equal(t, "samples", *seen, []string{"hut/1 [1 0]", "hut/2 [2 0]", "hut/1 [1 0]", "hut/2 [2 0]", "hut/1 [1 0]", "hut/2 [2 0]"})
 		equal(t, "learnt", r.models[m.Name].learnt(), []string{"ok 1", "ok 2", "ok 2", "ok 2"}) // the first row came before
 	})
+	in("a label that is refused in a batch of CBOR ends that of its device", t, func(t *testing.T) {
+		cfg, m := gatewayConfig(func(s *codec.Stream) {
+			s.Format = codec.FormatCBOR
+			s.Stage.Hold, s.LabelMap = signal.Hold{Every: time.Second}, map[string]string{"ok": "ok"}
+		})
+		cfg.Labels = nil
+		r, _ := watched(cfg, m, t, newFakeJournal())
+		r.send("rtl/hut/events", "\x82\xa4\x62id\x01\x61x\x01\x61y\x00\x65label\x62ok\xa4\x62id\x02\x61x\x02\x61y\x00\x65label\x62ok")
+		time.Sleep(500 * time.Millisecond)
+		r.send("rtl/hut/events", "\x82\xa4\x62id\x02\x61x\x03\x61y\x00\x65label\x62ok\xa4\x62id\x01\x61x\x04\x61y\x00\x65label\x64none")
+		time.Sleep(2 * time.Second)
+		r.stop()
+		equal(t, "learnt", r.models[m.Name].learnt(), []string{"ok 1", "ok 2", "ok 2"})
+	})
 	in("a topic of labels may name the device in the payload", t, func(t *testing.T) {
 		cfg, m := gatewayConfig(func(s *codec.Stream) { s.Topics, s.TopicTemplate = []string{"rtl/events"}, "" })
 		state, late := cfg.Labels[0], codec.DefaultLabels()

@@ -164,7 +164,7 @@ func (w *worker) take(it *item, src *source) error {
 	}
 	readings, err := src.decoder.DecodeMessage(scratch, msg.Topic, msg.Payload)
 	if err != nil {
-		w.endLabel(it, st, src.match(msg.Topic, src.decoder.DeviceOf(msg.Payload)).device, err)
+		w.endLabel(it, src, err)
 		return err
 	}
 	if len(readings) == 0 {
@@ -196,9 +196,10 @@ func (w *worker) take(it *item, src *source) error {
 
 // endLabel ends the held label of a device where that of a message was refused:
 // the rows that follow are not of the label before.
-func (w *worker) endLabel(it *item, st *stage, device string, err error) {
+func (w *worker) endLabel(it *item, src *source, err error) {
 	var r *codec.Refusal
-	if st.opts.Config.Hold.Set() && errors.As(err, &r) && r.Reason == codec.BadLabel {
+	if st := src.stage; st.opts.Config.Hold.Set() && errors.As(err, &r) && r.Reason == codec.BadLabel {
+		device := src.match(it.msg.Topic, r.Device).device
 		st.touch(it)
 		w.made(it, st, st.EndLabel(device, signal.FromTime(it.msg.Arrived), it.msg.Retained || w.away() > 0))
 	}

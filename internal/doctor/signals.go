@@ -64,7 +64,11 @@ func describeEntries(w io.Writer, input string, s codec.Stream) {
 		fmt.Fprintf(w, "         %sthe payload has the device at %s\n", input, at)
 	}
 	for _, path := range field.Names(s.Entries.Where) {
-		fmt.Fprintf(w, "         %sonly where %s is %s\n", input, path, strings.Join(s.Entries.Where[path], " or "))
+		is := "is " + strings.Join(s.Entries.Where[path], " or ")
+		if slices.Contains(s.Entries.Where[path], codec.Every) {
+			is = "has a value"
+		}
+		fmt.Fprintf(w, "         %sonly where %s %s\n", input, path, is)
 	}
 	for _, in := range s.Raw.Inputs {
 		describeEntries(w, in.Name+": ", s.From(in))

@@ -113,7 +113,7 @@ func (c csvCodec) line(readings []Reading, line []string) ([]Reading, *Refusal) 
 			continue
 		}
 		if err := c.cell(row, c.columns[i], cell); err != nil {
-			return nil, err
+			return nil, err.of(row.device())
 		}
 	}
 	return c.append(readings, row)

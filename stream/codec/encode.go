@@ -37,6 +37,8 @@ func NewEncoder(s Stream) (*Encoder, error) {
 		return nil, fmt.Errorf("codec: encoder: payloads of format %s are not written: %s", s.Format, other)
 	case s.Format == FormatValue && len(names) == 0:
 		return nil, fmt.Errorf("codec: encoder: payloads of format %s, one for each feature, are not written: %s", s.Format, other)
+	case strings.HasSuffix(s.Entries.Batch, Every):
+		return nil, fmt.Errorf("codec: encoder: payloads with batch %s are not written: %s", s.Entries.Batch, other)
 	case s.Compression != compressionNone && s.Compression != compressionAuto:
 		return nil, fmt.Errorf("codec: encoder: payloads with compression %s are not written: a stream with compression: auto reads them without", s.Compression)
 	}
@@ -263,7 +265,9 @@ func put(root map[string]any, path string, v any) error {
 	keys := splitPath(path)
 	for i, key := range keys {
 		if i == len(keys)-1 {
-			root[key] = v
+			if v != any(Every) || root[key] == nil { // what is there is any value
+				root[key] = v
+			}
 			return nil
 		}
 		inner, ok := root[key].(map[string]any)

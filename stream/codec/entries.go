@@ -15,12 +15,15 @@ import (
 
 // Entries configure which rows or samples a payload has, and of which device.
 type Entries struct {
-	// Batch is the path of the array with several rows or samples. Default batch; with ""
-	// no key has them.
+	// Batch is the path of the array with several rows or samples, or with * as its last step
+	// that of the object whose members have them; * alone is the payload. Default batch; with
+	// "" no key has them.
 	Batch string `yaml:"batch"`
-	// Device is the place of the device in a payload, for topics that several devices have.
+	// Device is the place of the device in a payload, for topics that several devices have. The
+	// path * is the key of the member that Batch takes.
 	Device Device `yaml:"device"`
-	// Where selects rows or samples: those that have, at each path, one of the words.
+	// Where selects rows or samples: those that have, at each path, one of the words; the word *
+	// is any value but null.
 	Where map[string]field.Words `yaml:"where"`
 }
 
@@ -70,6 +73,18 @@ func (d Device) levels() Paths {
 // String lists the paths.
 func (d Device) String() string { return strings.Join(Entries{Device: d}.paths(), ", ") }
 
+// Every is, as the last step of Entries.Batch, each member of an object, as a path the key of one,
+// and as a word any.
+const Every = "*"
+
+// batch returns the path of the array with the entries, or of the object whose members they are.
+func (e Entries) batch() (path string, members bool) {
+	if e.Batch == Every {
+		return "", true
+	}
+	return strings.CutSuffix(e.Batch, "."+Every)
+}
+
 // Names returns the names of the levels, which follow those of the topic.
 func (d Device) Names() (names []string) {
 	for _, level := range d.levels() {
@@ -102,8 +117,8 @@ func (s Stream) checkEntries() error {
 		field.Check(s.named() || len(e.Where) == 0, "where", "{…}", "none with format "+s.Format+": its payloads have no names; columns give csv some"),
 		field.Check(len(e.Where) <= maxConditions, "where", fmt.Sprintf("%d paths", len(e.Where)), fmt.Sprintf("at most %d", maxConditions)),
 	}
-	if e.Batch != "" {
-		errs = append(errs, checkPath("batch", e.Batch))
+	if path, _ := e.batch(); path != "" {
+		errs = append(errs, checkPath("batch", path))
 	}
 	errs = append(errs, e.Device.check(s.DeviceTemplate(), s.checkMember))
 	for _, l := range e.Device.levels() {
@@ -138,8 +153,11 @@ func (d Device) check(template string, path func(key, path string) error) error 
 
 // checkMember checks the path of a member that says something of an entry.
 func (s Stream) checkMember(key, path string) error {
-	if path == "" {
+	switch _, members := s.Entries.batch(); {
+	case path == "":
 		return field.Check(false, key, `""`, "a path")
+	case path == Every:
+		return field.Check(members, key, `"*"`, "a path; or the path of an object with .* after it as batch, or \"*\", beside it: * is the key of its members")
 	}
 	if s.Format == formatCSV && len(s.Columns) > 0 {
 		return field.Check(slices.Contains(s.Columns, PlainName(path)), key, path, "the name of one of columns: "+strings.Join(s.Columns, ", "))
@@ -163,6 +181,7 @@ type mark struct {
 	path  string
 	level bool     // it is a level of the device
 	words labelMap // that Where wants; nil: a level
+	any   bool     // Where wants any value
 }
 
 // marks are those of Device, in order, and then those of Where.
@@ -173,7 +192,7 @@ func newMarks(e Entries) (all marks) {
 		all = append(all, mark{path: l.Path, level: true})
 	}
 	for _, path := range field.Names(e.Where) {
-		all = append(all, mark{path: path, words: ignoredWords(e.Where[path])})
+		all = append(all, mark{path: path, words: ignoredWords(e.Where[path]), any: slices.Contains(e.Where[path], Every)})
 	}
 	return all
 }
@@ -196,11 +215,35 @@ func (m marks) find(entry gjson.Result, outer []gjson.Result) []gjson.Result {
 	}
 	found := make([]gjson.Result, len(m))
 	for i := range m {
-		if found[i] = at(entry, m[i].path); !found[i].Exists() && outer != nil {
+		if m[i].path != Every {
+			found[i] = at(entry, m[i].path)
+		}
+		if !found[i].Exists() && outer != nil {
 			found[i] = outer[i]
 		}
 	}
 	return found
+}
+
+// under returns the marks of a member of what has the marks outer.
+func (m marks) under(key gjson.Result, outer []gjson.Result) []gjson.Result {
+	found := slices.Clone(outer)
+	for i := range found {
+		if m[i].path == Every {
+			found[i] = key
+		}
+	}
+	return found
+}
+
+// texts returns the texts of marks.
+func (m marks) texts(found []gjson.Result) func(i int) (string, bool) {
+	return func(i int) (string, bool) {
+		if m[i].any && found[i].Type == gjson.JSON {
+			return "", true
+		}
+		return textOf(found[i])
+	}
 }
 
 // selects reports whether Where takes an entry with these texts; have says which it has.
@@ -210,7 +253,7 @@ func (m marks) selects(text func(i int) (string, bool)) bool {
 			continue
 		}
 		word, ok := text(i)
-		if ok {
+		if ok && !m[i].any {
 			_, ok = m[i].words.class(word)
 		}
 		if !ok {
@@ -302,14 +345,14 @@ func (w *rows) entry(v gjson.Result, decode func(gjson.Result) *Refusal) *Refusa
 	outer, from := w.found, len(w.list)
 	defer func() { w.found = outer }()
 	w.found = w.marks.find(v, outer)
-	text := func(i int) (string, bool) { return textOf(w.found[i]) }
+	text := w.marks.texts(w.found)
 	if !w.marks.selects(text) {
 		return nil
 	}
-	if err := decode(v); err != nil {
-		return err
-	}
 	device, err := w.marks.device(text, func() string { return keysOf(v) })
+	if err := decode(v); err != nil {
+		return err.of(device)
+	}
 	for i := range w.list[from:] {
 		w.list[from+i].Device = cmp.Or(w.list[from+i].Device, device)
 	}

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -20,6 +21,11 @@ func gateway(format string, set func(*Stream)) Stream {
 		set(&s)
 	}
 	return s
+}
+
+// byKey makes the members of an object the entries, whose keys are the devices.
+func byKey(batch string, where map[string]field.Words) func(*Stream) {
+	return func(s *Stream) { s.Entries = Entries{Batch: batch, Device: Device{Path: "*"}, Where: where} }
 }
 
 // ofDevices returns readings as "device x x …", those of one device together.
@@ -89,6 +95,39 @@ var entryCases = []struct {
 			s.Features, s.Stage.Signals, s.Entries.Where = []string{"x"}, nil, map[string]field.Words{"ch": {"1"}}
 		}, want: []string{"a 1", "b 2"}},
 	{name: "a feature without", format: FormatJSON, payload: `{"x":1}`, set: func(s *Stream) { s.Features, s.Stage.Signals = []string{"x"}, nil }, refused: "bad_id: no device is at dev"},
+	{name: "members", format: FormatJSON, payload: `{"Time":"t","kitchen":{"x":1},"attic":{"y":1},"TempUnit":"C","a/b":{"x":[2,3]},"off":{"x":"bad"}}`,
+		set: byKey("*", map[string]field.Words{"*": {"kitchen", "attic", "a/b"}}), want: []string{"kitchen 1", "a%2Fb 2 3"}},
+	{name: "members below a key", format: FormatJSON, payload: `{"site":"hut","data":{"sensors":{"kitchen":{"x":1},"attic":{"x":2}}},"x":9}`, set: byKey("data.sensors.*", nil), want: []string{"kitchen 1", "attic 2"}},
+	{name: "members in a text", format: FormatJSON, payload: `{"data":"{\"kitchen\":{\"x\":1}}"}`, set: byKey("data.*", nil), want: []string{"kitchen 1"}},
+	{name: "members that are arrays", format: FormatJSON, payload: `{"Device A":[{"values":{"x":1}},{"values":{"x":2}}],"B":[{"values":{"x":3}}],"C":{"values":{"x":4}}}`,
+		set: func(s *Stream) { byKey("*", nil)(s); s.Fields = map[string]string{"x": "values.x"} }, want: []string{"Device A 1 2", "B 3", "C 4"}},
+	{name: "members that are rows", format: FormatJSON, payload: `{"a":[1,2],"b":[[3],[4]]}`, set: byKey("*", nil), want: []string{"a 1 2", "b 3 4"}},
+	{name: "the key and what is around", format: FormatJSON, payload: `{"gw":"g1","tags":{"C1":{"x":1},"C2":{"gw":"g2","x":2}}}`,
+		set: func(s *Stream) {
+			byKey("tags.*", nil)(s)
+			s.Entries.Device = Device{Levels: Paths{{"gateway", "gw"}, {"tag", "*"}}}
+		}, want: []string{"g1/C1 1", "g2/C2 2"}},
+	{name: "no members", format: FormatJSON, payload: `{"Time":"t","x":1}`, set: byKey("*", nil), refused: "missing_feature: no member is an object or an array: it has Time, x"},
+	{name: "no object with members", format: FormatJSON, payload: `{"sensors":[],"t":1}`, set: byKey("sensors.*", nil), refused: "missing_feature: no signal is in the payload: it has sensors, t"},
+	{name: "a bad member", format: FormatJSON, payload: `{"a":{"x":1},"b":{"x":"no"}}`, set: byKey("*", nil), refused: `not_a_number: member "b": signal "x" is "no"`},
+	{name: "no signal in members", format: FormatJSON, payload: `{"a":{"y":1},"b":{"y":2}}`, set: byKey("*", nil), refused: `missing_feature: member "a": no signal is in the payload: it has y`},
+	{name: "a payload that is an array", format: FormatJSON, payload: `[{"x":1}]`, set: byKey("*", nil), refused: "bad_id: entry 0: no device is at *: it has x"},
+	{name: "features of members", format: FormatJSON, payload: `{"Time":"t","a":{"x":1},"b":[{"x":2},{"x":3}],"c":{"y":4}}`,
+		set: func(s *Stream) {
+			byKey("*", map[string]field.Words{"x": {"*"}})(s)
+			s.Features, s.Stage.Signals, s.Fields = []string{"x"}, nil, map[string]string{"x": "x"}
+		}, want: []string{"a 1", "b 2 3"}},
+	{name: "features below a key", format: FormatJSON, payload: `{"tags":{"a":{"x":1},"b":{"features":[2]}}}`,
+		set: func(s *Stream) { byKey("tags.*", nil)(s); s.Features, s.Stage.Signals = []string{"x"}, nil }, want: []string{"a 1", "b 2"}},
+	{name: "a key beside them", format: FormatJSON, payload: `{"tags":{"a":{"x":1}},"y":1}`,
+		set: func(s *Stream) { byKey("tags.*", nil)(s); s.Features, s.Stage.Signals = []string{"x"}, nil }, refused: `key "y" beside tags`},
+	{name: "a member without a feature", format: FormatJSON, payload: `{"a":{"x":1},"b":{}}`,
+		set: func(s *Stream) { byKey("*", nil)(s); s.Features, s.Stage.Signals = []string{"x"}, nil }, refused: `missing_feature: member "b": no features`},
+	{name: "any value", format: FormatJSON, payload: `[{"dev":"a","on":0,"x":1},{"dev":"b","x":2},{"dev":"c","on":null,"x":3},{"dev":"d","on":{},"x":4},{"dev":"e","on":"","x":5}]`,
+		set: func(s *Stream) { s.Entries.Where = map[string]field.Words{"on": {"*"}} }, want: []string{"a 1", "d 4", "e 5"}},
+	{name: "no value", format: FormatJSON, payload: `{"dev":"a","params":{"wifi":{}}}`, set: func(s *Stream) { s.Entries.Where = map[string]field.Words{"params.x": {"*"}} }, want: nil},
+	{name: "any tag", format: formatInflux, payload: "cpu,dev=a x=1\ncpu,dev=b,cpu=cpu0 x=2\n", set: func(s *Stream) { s.Entries.Where = map[string]field.Words{"cpu": {"*"}} }, want: []string{"b 2"}},
+	{name: "members of cbor", format: FormatCBOR, payload: `{"a":{"x":1},"7":{"x":2}}`, set: byKey("*", nil), want: []string{"7 2", "a 1"}},
 	{name: "cbor", format: FormatCBOR, payload: `[{"dev":"a","x":1},{"dev":7,"x":2}]`, want: []string{"a 1", "7 2"}},
 }
 
@@ -106,6 +145,37 @@ func TestEntries(t *testing.T) {
 			}
 		case err != nil || !reflect.DeepEqual(got, c.want):
 			t.Errorf("%s: %q, %v, want %q", c.name, got, err, c.want)
+		}
+	}
+}
+
+// The time and the label beside members are those of members that have none.
+func TestCommonTimeOfMembers(t *testing.T) {
+	readings, err := mustDecoder(t, gateway(FormatJSON, byKey("tags.*", nil))).Decode([]byte(`{"ts":17,"label":"ok","tags":{"a":{"x":1},"b":{"x":2,"ts":18,"label":"no"}}}`))
+	want := []Reading{{X: []float64{1}, RawTime: "17", Label: "ok", Device: "a"}, {X: []float64{2}, RawTime: "18", Label: "no", Device: "b"}}
+	if err != nil || !reflect.DeepEqual(readings, want) {
+		t.Errorf("%+v, %v, want %+v", readings, err, want)
+	}
+}
+
+// A refusal has the device of the entry.
+func TestDeviceOfRefusal(t *testing.T) {
+	for _, c := range []struct {
+		format, payload string
+		set             func(*Stream)
+	}{
+		{FormatJSON, `{"dev":"b","x":1,"label":""}`, nil},
+		{FormatJSON, `[{"dev":"a","x":1,"label":"ok"},{"dev":"b","x":1,"label":""}]`, nil},
+		{FormatJSON, `{"batch":[{"dev":"a","x":1},{"dev":"b","x":1,"label":""}]}`, nil},
+		{FormatJSON, `{"dev":"b","x":1,"batch":[[1]],"label":""}`, nil},
+		{FormatCBOR, asCBOR(t, `[{"dev":"a","x":1},{"dev":"b","x":1,"label":""}]`), nil},
+		{FormatJSON, `{"a":{"x":1},"b":[{"x":1,"label":""}]}`, byKey("*", nil)},
+		{formatInflux, "m,dev=a x=1\nm,dev=b x=1,label=\"\"\n", nil},
+		{formatCSV, "a,1,ok\nb,1," + strings.Repeat("l", 300), func(s *Stream) { s.Columns = []string{"dev", "x", "label"} }},
+	} {
+		readings, err := mustDecoder(t, gateway(c.format, c.set)).Decode([]byte(c.payload))
+		if r := (*Refusal)(nil); !errors.As(err, &r) || r.Reason != BadLabel || r.Device != "b" {
+			t.Errorf("%s: Decode(%q) = %v, %v, want a bad label of device b", c.format, c.payload, readings, err)
 		}
 	}
 }
@@ -133,6 +203,10 @@ func TestInvalidEntries(t *testing.T) {
 		`device "Host": want names of levels`:       func(s *Stream) { s.Entries.Device = Device{Levels: Paths{{"Host", "tags.host"}}} },
 		`device 5 levels: want at most 4`:           func(s *Stream) { s.Entries.Device = Device{Levels: make(Paths, 5)} },
 		`device: {sensor: dev}`:                     func(s *Stream) { s.Topics, s.TopicTemplate = []string{"+"}, "{device}" },
+		`device "*": want a path; or`:               func(s *Stream) { s.Entries.Device.Path = "*" },
+		`where.* "*": want a path; or`:              func(s *Stream) { s.Entries.Where = map[string]field.Words{"*": {"a"}} },
+		`batch "*.a": want keys`:                    func(s *Stream) { s.Entries.Batch = "*.a" },
+		`batch "a\\": want keys`:                    func(s *Stream) { s.Entries.Batch = `a\.*` },
 		`batch "a*": want keys`:                     func(s *Stream) { s.Entries.Batch = "a*" },
 		`batch metrics: want format json or cbor`:   func(s *Stream) { s.Format, s.Entries.Batch = formatInflux, "metrics" },
 		`only topic_template names a device`:        func(s *Stream) { s.Format = FormatValue },
@@ -191,7 +265,14 @@ func FuzzEntries(f *testing.F) {
 			f.Add([]byte(c.payload))
 		}
 	}
-	var all []*Decoder
+	all := []*Decoder{mustDecoder(f, gateway(FormatJSON, func(s *Stream) {
+		byKey("tags.*", nil)(s)
+		s.Entries.Device = Device{Levels: Paths{{"model", "*"}, {"dev", "dev"}}}
+	})), mustDecoder(f, gateway(FormatJSON, func(s *Stream) {
+		byKey("*", map[string]field.Words{"x": {"*"}})(s)
+		s.Entries.Device = Device{Levels: Paths{{"model", "*"}, {"dev", "dev"}}}
+		s.Stage.Signals, s.Features, s.Fields, s.ID = nil, []string{"x"}, map[string]string{"x": "x"}, ""
+	}))}
 	for _, signals := range []bool{true, false} {
 		all = append(all, mustDecoder(f, gateway(FormatJSON, func(s *Stream) {
 			s.Entries.Device = Device{Levels: Paths{{"model", "model"}, {"dev", "dev"}}}
@@ -201,6 +282,8 @@ func FuzzEntries(f *testing.F) {
 			}
 		})))
 	}
+	f.Add([]byte(`{"tags":{"a":{"dev":1,"x":1},"b":[{"dev":2,"x":2},{"x":3}]}}`))
+	f.Add([]byte(`{"a":{"dev":1,"x":1},"b":[{"dev":2,"x":2},{"x":3}]}`))
 	f.Add([]byte(`{"ch":1,"model":"m","batch":[{"dev":"a","x":1},{"dev":"b","x":2},{"dev":"a","x":3,"ch":3}]}`))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		for _, d := range all {

@@ -58,7 +58,7 @@ func (c influxCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		}
 		if err != nil {
 			if syntax := (*lineprotocol.DecodeError)(nil); !errors.As(err.Err, &syntax) { // which has its line
-				err = onLine(err, lineOf(payload, n))
+				err = onLine(err.of(row.device()), lineOf(payload, n))
 			}
 			return nil, err
 		}

@@ -43,9 +43,12 @@ func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
 
 // entry appends the reading of one entry, whose members were found, if it is selected.
 func (c jsonCodec) entry(readings []Reading, v gjson.Result, found []gjson.Result) ([]Reading, *Refusal) {
-	text := func(i int) (string, bool) { return textOf(found[i]) }
+	text := c.marks.texts(found)
 	if !c.marks.selects(text) {
 		return readings, nil
+	}
+	if len(readings) == c.maxBatch {
+		return nil, Refuse(TooLarge, "more than %d entries in a batch", c.maxBatch)
 	}
 	r, err := c.reading(v)
 	if err == nil && (r.X != nil || len(c.names) == 0) {
@@ -63,57 +66,6 @@ func (c jsonCodec) another(payload []byte, err *Refusal) *Refusal {
 		return err
 	}
 	return Refuse(err.Reason, "%w; is it of another format? value is one word or number, csv cells, influx line protocol", err.Err)
-}
-
-// batchOf returns the member of a payload that has its entries. Where other keys are
-// ignored, so is one that is no array, as the number of a batch that is produced.
-func (c jsonCodec) batchOf(root gjson.Result) (entries gjson.Result, ok bool) {
-	if c.batchPath == "" || !root.IsObject() {
-		return entries, false
-	}
-	entries = opened(at(root, c.batchPath))
-	strict := c.signals == nil && c.paths == nil && len(c.names) > 0
-	return entries, entries.Exists() && !c.reads(c.batchPath) && (strict || entries.IsArray())
-}
-
-// reads reports whether the key, the default of batch, belongs to the configured shape of the payload.
-func (c jsonCodec) reads(key string) bool {
-	if key != DefaultEntries().Batch {
-		return false // it is configured
-	}
-	for _, path := range c.paths {
-		if firstKey(path) == key {
-			return true
-		}
-	}
-	return c.id != "" && firstKey(c.id) == key || firstKey(c.time) == key || firstKey(c.label) == key
-}
-
-func (c jsonCodec) batch(root, entries gjson.Result, outer []gjson.Result) (readings []Reading, err *Refusal) {
-	if !entries.IsArray() {
-		return nil, Refuse(Malformed, "%s is not an array", c.batchPath)
-	}
-	if c.paths == nil && len(c.names) > 0 {
-		for key := range root.Keys() {
-			if key.Str != firstKey(c.batchPath) && !c.marks.beside(key.Str) {
-				return nil, Refuse(UnknownFeature, "key %.40q beside %s", key.Str, c.batchPath)
-			}
-		}
-	}
-	n := 0
-	for _, entry := range entries.All() {
-		if len(readings) == c.maxBatch {
-			return nil, Refuse(TooLarge, "more than %d entries in a batch", c.maxBatch)
-		}
-		if readings, err = c.entry(readings, entry, c.marks.find(entry, outer)); err != nil {
-			return nil, within(err, n)
-		}
-		n++
-	}
-	if n == 0 {
-		return nil, Refuse(Empty, "a batch without entries")
-	}
-	return readings, nil
 }
 
 // reading decodes one object, or one array of numbers.

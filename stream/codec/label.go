@@ -40,17 +40,6 @@ func (c labelCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	return []Reading{r}, nil
 }
 
-// DeviceOf returns the device that a payload of JSON names, "" for another one.
-func (d *Decoder) DeviceOf(payload []byte) string {
-	c, ok := d.codec.(jsonCodec)
-	payload, refused := d.open(payload)
-	if !ok || refused != nil {
-		return ""
-	}
-	device, _ := c.deviceOf(payload)
-	return device
-}
-
 // deviceOf returns the device that an object names.
 func (c jsonCodec) deviceOf(payload []byte) (string, *Refusal) {
 	if c.marks == nil {
@@ -61,7 +50,7 @@ func (c jsonCodec) deviceOf(payload []byte) (string, *Refusal) {
 		root = gjson.ParseBytes(payload)
 	}
 	found := c.marks.find(root, nil)
-	return c.marks.device(func(i int) (string, bool) { return textOf(found[i]) }, func() string { return keysOf(root) })
+	return c.marks.device(c.marks.texts(found), func() string { return keysOf(root) })
 }
 
 // setBareLabel sets the label of a reading from a payload that is the label.

@@ -39,7 +39,16 @@ func Reasons() []Reason {
 type Refusal struct {
 	Topic  string
 	Reason Reason
-	Err    error // cause, with its place in the payload
+	Err    error  // cause, with its place in the payload
+	Device string // of the entry that is refused, as in Reading; "" where the payload does not name it
+}
+
+// of sets the device, and returns the refusal.
+func (r *Refusal) of(device string) *Refusal {
+	if r.Device == "" {
+		r.Device = device
+	}
+	return r
 }
 
 // Error returns the topic, the reason and the cause.

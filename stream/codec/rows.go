@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -200,60 +199,6 @@ func (s *schema) spreadRun(list []Reading, rate float64) *Refusal {
 	return nil
 }
 
-// batch decodes the entries of a batch. Time and label beside it are those of the entries
-// that have none.
-func (w *rows) batch(root, entries gjson.Result) *Refusal {
-	var common Reading
-	if err := w.identity(&common, root); err != nil {
-		return err
-	}
-	if !entries.Get("0").Exists() {
-		return Refuse(Empty, "a batch without entries")
-	}
-	if err := w.entries(entries); err != nil {
-		return err
-	}
-	if err := w.spread(w.list, w.rate); err != nil {
-		return err
-	}
-	for i := range w.list {
-		if r := &w.list[i]; r.RawTime == "" {
-			r.RawTime = common.RawTime
-		}
-		if r := &w.list[i]; r.Label == "" && !r.Null {
-			r.Label, r.Null = common.Label, common.Null
-		}
-	}
-	return nil
-}
-
-// entries decodes an array of objects and arrays, each one row or several. One without a signal is
-// left out where another has some.
-func (w *rows) entries(v gjson.Result) *Refusal {
-	var bare *Refusal // of the first entry without a signal
-	n, from := 0, len(w.list)
-	for _, entry := range v.All() {
-		err := Refuse(Malformed, "want an object or an array, not %s", kind(entry))
-		switch {
-		case entry.IsArray():
-			err = w.entry(entry, w.rowOf)
-		case entry.IsObject():
-			before := len(w.list)
-			if err = w.entry(entry, w.object); err != nil && errors.Is(err.Err, errNoSignal) {
-				w.list, bare, err = w.list[:before], cmp.Or(bare, within(err, n)), nil
-			}
-		}
-		if err != nil {
-			return within(err, n)
-		}
-		n++
-	}
-	if len(w.list) > from {
-		return nil
-	}
-	return bare
-}
-
 // array decodes an array: of all signals, of rows, or of the values of the only signal.
 func (w *rows) array(v gjson.Result) *Refusal {
 	first := v.Get("0")
@@ -299,11 +244,6 @@ func (w *rows) oneRow(v gjson.Result) bool {
 
 // none is the list of the keys of a payload without keys.
 func none() string { return "" }
-
-// within puts the index of an entry before the cause of a refusal.
-func within(err *Refusal, entry int) *Refusal {
-	return Refuse(err.Reason, "entry %d: %w", entry, err.Err)
-}
 
 // add makes room for k rows.
 func (w *rows) add(k int) ([]Reading, []float64, *Refusal) {
