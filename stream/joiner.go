@@ -12,7 +12,8 @@ import (
 // the newest value of each feature; as soon as every feature has a value that arrived
 // within the window, these values are a sample, and are used up. Only the order and the
 // times of arrival decide. A waiting value is lost with the process: it is acknowledged
-// when it is accepted.
+// when it is accepted. A message that the broker repeats after a lost connection is recognised,
+// or its value would wait for those of the next sample.
 //
 // Memory is bounded by the number of devices; the device with the longest silence makes
 // room. One goroutine owns it.
@@ -22,6 +23,7 @@ type joiner struct {
 	window time.Duration
 	max    int
 	counts *counters
+	recent recentMessages
 
 	devices map[string]*list.Element
 	order   list.List // of *partialSample, longest silence first

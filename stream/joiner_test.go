@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // values is a stream of three features, each with a topic of its own; that of c
@@ -75,4 +76,38 @@ func TestJoinerOfOneFeature(t *testing.T) {
 			t.Errorf("add = %v, %v, want a sample at once", x, err)
 		}
 	}
+}
+
+// A value that the broker repeats after a lost connection is of the sample that it completed, or of
+// the one that waits, and not of the next one.
+func TestJoinerOfRepetitions(t *testing.T) {
+	in("after a lost connection", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		s := codec.DefaultStream()
+		s.Topics, s.TopicTemplate, s.Format, s.Features = []string{"plant/+/+"}, "plant/{device}/{feature}", codec.FormatValue, []string{"a", "b"}
+		cfg.Streams, cfg.Labels = map[string]codec.Stream{"vibration": s}, nil
+		r, seen := watched(cfg, m, t, newFakeJournal())
+		value := func(topic, payload string, dup bool) {
+			r.sendMessage(&mqtt.Message{Topic: "plant/p7/" + topic, Payload: []byte(payload), QoS: 1, Dup: dup})
+		}
+		value("a", "1", false)
+		value("b", "10", false)
+		value("a", "2", false)
+		time.Sleep(100 * time.Millisecond)
+		r.reconnect(nil)
+		value("b", "10", true) // its acknowledgement was lost
+		value("a", "2", true)
+		value("b", "20", true) // was lost
+		value("a", "3", false)
+		value("b", "30", false)
+		value("a", "3", false) // the same values again are another sample
+		value("b", "30", false)
+		time.Sleep(time.Second)
+		redelivered := r.node.Stats().Redelivered
+		r.stop()
+		equal(t, "samples", *seen, []string{"p7 [1 10]", "p7 [2 20]", "p7 [3 30]", "p7 [3 30]"})
+		if redelivered != 2 {
+			t.Errorf("%d repetitions are counted, want 2", redelivered)
+		}
+	})
 }

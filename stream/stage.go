@@ -14,10 +14,9 @@ import (
 	"edge/stream/signal"
 )
 
-const (
-	maxStageDevice = 96 // bytes of a device's name, so that the ids of its samples are ids of labels
-	recentKeys     = 64 // messages without times whose repetition is recognised
-)
+// maxStageDevice is the largest number of bytes of a device's name: the ids of its samples are then
+// ids of labels.
+const maxStageDevice = 96
 
 // stage makes samples of the rows of one stream, see package signal. A row is taken when
 // its message is decoded, before that message is committed; so the committer commits a
@@ -38,9 +37,8 @@ type stage struct {
 	messages []signal.Message // reused, and so are their rows
 	rows     []signal.Row
 	filling  signal.Windows
-	course   Course // reused
-	recent   [recentKeys]uint64
-	at       int // of the oldest recent key
+	course   Course         // reused
+	recent   recentMessages // without times
 
 	sticky bool // its rows may have labels that are a state
 	teach  teaching
@@ -183,7 +181,7 @@ func (w *worker) take(it *item, src *source) error {
 	if !msg.Retained {
 		w.checkTime(src, msg, &readings[len(readings)-1])
 	}
-	if !st.tied && slices.ContainsFunc(st.messages, func(m signal.Message) bool { return !m.Own }) && st.repeats(msg, src.input) {
+	if !st.tied && slices.ContainsFunc(st.messages, func(m signal.Message) bool { return !m.Own }) && st.recent.repeats(msg, src.input) {
 		w.counts.redelivered.Add(1)
 		return nil
 	}
@@ -254,17 +252,6 @@ func entryOf(i, n int) string {
 		return ""
 	}
 	return "entry " + strconv.Itoa(i) + ": "
-}
-
-// repeats reports whether the broker has sent a message again that is among the latest,
-// and notes it.
-func (st *stage) repeats(msg *mqtt.Message, input int) bool {
-	key := keyOf(msg) + uint64(input) // which may have the topics of another
-	if msg.Dup && slices.Contains(st.recent[:], key) {
-		return true
-	}
-	st.recent[st.at], st.at = key, (st.at+1)%recentKeys
-	return false
 }
 
 // touch notes that an item changes the stage: stored windows are removed before its

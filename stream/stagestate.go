@@ -19,7 +19,7 @@ var errStored = errors.New("the stored windows are not of this version")
 func (st *stage) state() []byte {
 	b := []byte{1}
 	for i := range recentKeys {
-		b = binary.LittleEndian.AppendUint64(b, st.recent[(st.at+i)%recentKeys])
+		b = binary.LittleEndian.AppendUint64(b, st.recent.keys[(st.recent.at+i)%recentKeys])
 	}
 	return append(b, st.Save()...)
 }
@@ -30,9 +30,9 @@ func (st *stage) restore(state []byte) error {
 		return errStored
 	}
 	for i := range recentKeys {
-		st.recent[i] = binary.LittleEndian.Uint64(state[1+8*i:])
+		st.recent.keys[i] = binary.LittleEndian.Uint64(state[1+8*i:])
 	}
-	st.at = 0
+	st.recent.at = 0
 	return st.Restore(state[1+8*recentKeys:])
 }
 

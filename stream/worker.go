@@ -259,6 +259,10 @@ func (w *worker) read(it *item, src *source) error {
 		src.leftOut.Add(1)
 	}
 	if src.joiner != nil {
+		if src.joiner.recent.repeats(msg, 0) {
+			w.counts.redelivered.Add(1)
+			return nil
+		}
 		x, err := src.joiner.add(msg.Topic, src.match(msg.Topic, "").device, readings[0].X[0], msg.Arrived)
 		if err != nil {
 			return err
