@@ -46,6 +46,9 @@ func (c *cborCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		if again := (*cbor.DupMapKeyError)(nil); errors.As(err, &again) {
 			return nil, Refuse(Repeated, "key %.40q occurs twice", fmt.Sprint(again.Key))
 		}
+		if other := otherFormat(payload); other != "" && other != isCBOR {
+			return nil, Refuse(Malformed, "%w: it looks like %s", err, other)
+		}
 		return nil, Refuse(Malformed, "%w", err)
 	}
 	text, err := c.appendAsJSON(make([]byte, 0, 2*len(payload)), v)

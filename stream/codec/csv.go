@@ -58,7 +58,7 @@ func (s *schema) cellFeature(name string) int {
 
 func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if !utf8.Valid(payload) {
-		return nil, Refuse(Malformed, "not valid UTF-8")
+		return nil, notText(payload)
 	}
 	lines := csv.NewReader(bytes.NewReader(payload))
 	lines.FieldsPerRecord, lines.TrimLeadingSpace, lines.ReuseRecord = -1, true, true

@@ -36,7 +36,7 @@ func newInfluxCodec(s *schema) influxCodec {
 
 func (c influxCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if !utf8.Valid(payload) {
-		return nil, Refuse(Malformed, "not valid UTF-8")
+		return nil, notText(payload)
 	}
 	var readings []Reading
 	others, selected := 0, 0 // lines without signals; lines that are selected

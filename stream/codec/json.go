@@ -62,7 +62,13 @@ func (c jsonCodec) entry(readings []Reading, v gjson.Result, found []gjson.Resul
 
 // another adds the remedy to the refusal of a payload that begins as no JSON of a sample does.
 func (c jsonCodec) another(payload []byte, err *Refusal) *Refusal {
-	if text := bytes.TrimSpace(payload); len(c.names) == 0 || !utf8.Valid(payload) || strings.IndexByte("{[\"", text[0]) >= 0 {
+	text := bytes.TrimSpace(payload)
+	switch {
+	case len(c.names) == 0:
+		return err
+	case !utf8.Valid(payload) || text[0] < ' ':
+		return notText(payload)
+	case strings.IndexByte("{[\"", text[0]) >= 0:
 		return err
 	}
 	return Refuse(err.Reason, "%w; is it of another format? value is one word or number, csv cells, influx line protocol", err.Err)
@@ -136,7 +142,7 @@ func (s *schema) indexed() *Refusal {
 	if s.keyed == "" {
 		return nil
 	}
-	return Refuse(Malformed, "an array, but fields has the path %s: want an object, or paths that begin with an index; without fields an array has all values in order", s.keyed)
+	return Refuse(Malformed, "an array, but fields has the path %s: want an object, or paths that begin with an index or with [KEY=WORD]; without fields an array has all values in order", s.keyed)
 }
 
 // identity reads id, time, label, source and weight.

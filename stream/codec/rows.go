@@ -124,7 +124,9 @@ func (c jsonCodec) rows(root gjson.Result) ([]Reading, *Refusal) {
 	var err *Refusal
 	switch entries, ok := c.batchOf(root); {
 	case root.IsArray():
-		err = w.array(root)
+		if err = w.array(root); err != nil && errors.Is(err.Err, errNoSignal) {
+			err = Refuse(err.Reason, "%w, and [KEY=WORD].KEY one in the record that has the word", err.Err)
+		}
 	case ok:
 		w.found = c.marks.find(root, nil)
 		err = w.batch(root, entries)

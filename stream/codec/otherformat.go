@@ -1,0 +1,38 @@
+package codec
+
+import (
+	"bytes"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/tidwall/gjson"
+)
+
+// isCBOR describes the payloads of a stream with format cbor.
+const isCBOR = "CBOR, which format: cbor reads"
+
+// otherFormat describes the format of a payload that is not of that of its stream, with the way
+// out, from its first bytes; "" where it is not known.
+func otherFormat(payload []byte) string {
+	const way = "; a flow of Node-RED, or Telegraf, can make JSON of it"
+	switch first := payload[0]; {
+	case (first == '{' || first == '[') && gjson.ValidBytes(payload):
+		return "JSON, which format: json reads"
+	case first >= 0xa0 && first < 0xc0, first >= 0x80 && first < 0xdc && cbor.Wellformed(payload) == nil: // a map; an array or a tag
+		return isCBOR
+	case first >= 0x80 && first < 0xa0 || first >= 0xdc && first < 0xe0: // a map or an array
+		return "MessagePack, which is not read" + way
+	case first == 0x08 || first == 0x0a || first == 0x12: // field 1 or 2
+		return "Protocol Buffers, such as Sparkplug B, which are not read" + way
+	case first == 0x78 && len(payload) > 1 && bytes.IndexByte([]byte{0x01, 0x5e, 0x9c, 0xda}, payload[1]) >= 0: // RFC 1950
+		return "compressed by zlib, which is not read: compression: auto reads gzip and zstd"
+	}
+	return ""
+}
+
+// notText refuses a payload that is no text, with its format where that is known.
+func notText(payload []byte) *Refusal {
+	if other := otherFormat(payload); other != "" {
+		return Refuse(Malformed, "not a text: it looks like %s", other)
+	}
+	return Refuse(Malformed, "not valid UTF-8: is it of another format?")
+}
