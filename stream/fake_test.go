@@ -280,8 +280,8 @@ type fakeOrigin struct {
 
 	mu                 sync.Mutex
 	written, confirmed uint64
-	closed             bool     // it takes no acknowledgement any more
-	cursors            []uint64 // that were published
+	closed             bool          // it takes no acknowledgement any more
+	cursors            []mqtt.Cursor // that were published
 }
 
 func newFakeOrigin() *fakeOrigin {
@@ -314,10 +314,10 @@ func (o *fakeOrigin) Cursor() mqtt.Cursor          { return o.cursor }
 func (o *fakeOrigin) Hold()                        {}
 func (o *fakeOrigin) Release()                     {}
 
-func (o *fakeOrigin) PublishCursor(sequence uint64) {
+func (o *fakeOrigin) PublishCursor(c mqtt.Cursor) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.cursors = append(o.cursors, sequence)
+	o.cursors = append(o.cursors, c)
 }
 
 func (o *fakeOrigin) Written() uint64 {

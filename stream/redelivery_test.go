@@ -98,17 +98,18 @@ func TestAwaitCursorOfALostConnection(t *testing.T) {
 func TestCursorOfANewSession(t *testing.T) {
 	conn, began := newFakeOrigin(), mqtt.Cursor{Fresh: true, Sequence: 3 + 1<<20}
 	first := &mqtt.Message{ID: 1, Dup: true, QoS: 1, From: conn}
-	for sequence, left := range map[uint64]int{2: 1, 3: 0, began.Sequence: 0} {
+	kept := mqtt.Cursor{Found: true, Sequence: began.Sequence, Before: began.Sequence, Session: began.Sequence}
+	for cursor, left := range map[mqtt.Cursor]int{*brokerKeeps(2): 1, *brokerKeeps(3): 0, kept: 0} {
 		u := testSet()
 		u.load(online.Taken{Sequence: 3, Messages: []online.TakenMessage{{ID: 1, Sequence: 3}}})
-		u.beginConnection(first, *brokerKeeps(sequence))
+		u.beginConnection(first, cursor)
 		if len(u.messages) != left {
-			t.Errorf("cursor %d: %d messages are left, want %d", sequence, len(u.messages), left)
+			t.Errorf("cursor %+v: %d messages are left, want %d", cursor, len(u.messages), left)
 		}
 	}
 	u := testSet()
 	u.load(online.Taken{Sequence: 3, Messages: []online.TakenMessage{{ID: 1, Sequence: 0}}}) // no cursor of its own session proves it
-	u.beginConnection(first, *brokerKeeps(began.Sequence))
+	u.beginConnection(first, kept)
 	if len(u.messages) != 0 || u.sequence < began.Sequence {
 		t.Errorf("%d messages of an earlier session, sequence %d", len(u.messages), u.sequence)
 	}
@@ -139,6 +140,38 @@ func TestTakenBeforeTheCommit(t *testing.T) {
 	u.add(msg(3), true, true)
 	if note := u.commit(); len(note.Messages) != 1 || note.Messages[0].ID != 3 {
 		t.Errorf("a commit after the broker has read two of three: %+v", note)
+	}
+}
+
+// A cursor has the newest commit before its connection, and the number of the session where
+// the node has heard it.
+func TestCursorOfACommit(t *testing.T) {
+	const session = 4 + mqtt.SessionGap
+	u, last := testSet(), uint64(0)
+	u.load(online.Taken{Sequence: 4})
+	for i, c := range []struct {
+		began         mqtt.Cursor
+		first, before uint64 // of the cursor that is published
+		session       uint64
+	}{
+		{mqtt.Cursor{Fresh: true, Sequence: session, Before: session, Session: session}, session + 1, 4, session},
+		{mqtt.Cursor{}, session + 1 + 2*mqtt.SessionGap + 1, session + 1, session}, // heard before
+		{mqtt.Cursor{Found: true, Sequence: session + 1}, session + 1 + 2*mqtt.SessionGap + 2, session + 1 + 2*mqtt.SessionGap + 1, 0},
+	} {
+		conn := newFakeOrigin()
+		msg := &mqtt.Message{ID: 7, QoS: 1, From: conn, Payload: []byte{byte(i)}}
+		u.beginConnection(msg, c.began)
+		u.add(msg, false, true)
+		u.commit()
+		u.acknowledged(true)
+		want := mqtt.Cursor{Sequence: c.first, Before: c.before, Session: c.session}
+		if len(conn.cursors) != 1 || conn.cursors[0] != want {
+			t.Errorf("connection %d: cursors %+v, want %+v", i, conn.cursors, want)
+		}
+		if last >= want.Sequence {
+			t.Errorf("connection %d: the numbers fall", i)
+		}
+		last = want.Sequence
 	}
 }
 

@@ -51,6 +51,8 @@ type unconfirmed struct {
 	count       uint64               // messages of QoS 1 and 2 so far
 
 	conn      mqtt.Origin // connection of the newest message
+	before    uint64      // sequence when conn began
+	session   uint64      // with which the session began; 0: not known
 	confirmed uint64      // acknowledgements over conn that the broker has read
 	renumbers bool        // the broker may assign new identifiers to repetitions: conn began with 1
 	setsDUP   bool        // the broker sets DUP: a message without it is new
@@ -110,24 +112,26 @@ func (u *unconfirmed) beginConnection(first *mqtt.Message, c mqtt.Cursor) {
 		u.prune(u.conn.Confirmed())
 	}
 	// Without a session the broker sends nothing again: one that does has a session,
-	// although it denied it. A cursor far beyond all commits is that of a session that began later; one
-	// that is a little ahead is of commits that a restored backup lacks.
-	if c.Fresh && !first.Dup || c.Found && c.Sequence >= u.sequence+mqtt.SessionGap {
+	// although it denied it. A restored backup may lack all commits of the session.
+	if c.Fresh && !first.Dup || c.Found && c.Session > u.sequence {
 		u.messages = u.messages[:0]
 	}
 	u.messages = slices.DeleteFunc(u.messages, func(m unconfirmedMessage) bool {
-		return c.Found && m.sequence > 0 && m.sequence <= c.Sequence
+		return c.Found && m.sequence > c.Before && m.sequence <= c.Sequence
 	})
 	for i := range u.messages {
 		switch m := &u.messages[i]; {
 		case m.sequence == unread:
-		case c.Found && m.sequence > 0:
+		case c.Found && m.sequence > c.Sequence:
 			m.sequence = unread
-		default: // a later cursor does not include it
+		default: // a later cursor does not include it, nor does this one that of a restored backup
 			m.sequence = 0
 		}
 	}
-	u.conn, u.confirmed = first.From, 0
+	u.conn, u.confirmed, u.before = first.From, 0, u.sequence
+	if c.Fresh || c.Found {
+		u.session = c.Session
+	}
 	u.advance(c.Sequence)
 	if !c.Fresh && !c.Found {
 		// The session may have begun with a cursor beyond all commits, and none has followed: the
@@ -297,7 +301,7 @@ func (u *unconfirmed) acknowledged(committed bool) {
 	if committed && u.changed {
 		u.needsCommit, u.changed = false, false
 		if slices.ContainsFunc(u.messages, func(m unconfirmedMessage) bool { return m.sequence == u.sequence && m.conn == u.conn && !m.named }) {
-			u.conn.PublishCursor(u.sequence)
+			u.conn.PublishCursor(mqtt.Cursor{Sequence: u.sequence, Before: u.before, Session: u.session})
 		}
 	}
 	u.size.Store(int64(len(u.messages)))

@@ -115,6 +115,19 @@ func TestUnconfirmed(t *testing.T) {
 			{id: 5, dup: true, x: 5, again: brokerKeeps(0)}, {id: 7, x: 7, learnt: true},
 			{id: 6, dup: true, x: 6, again: brokerKeeps(5), crash: true}, {id: 8, dup: true, x: 8, learnt: true},
 		},
+		"a restored backup, and a cursor of a later connection, which tells nothing of it": {
+			{id: 5, x: 5, learnt: true}, {id: 6, x: 6, learnt: true},
+			{id: 6, dup: true, x: 6, again: &mqtt.Cursor{Found: true, Sequence: 5, Before: 2}, crash: true}, {id: 8, dup: true, x: 8, learnt: true},
+			{id: 8, dup: true, x: 8, again: &mqtt.Cursor{Found: true, Sequence: 6, Before: 5}}, {id: 6, dup: true, x: 6, learnt: true},
+		},
+		"the same, after a cursor that came too late": {
+			{id: 5, x: 5, learnt: true}, {id: 6, x: 6, learnt: true},
+			{id: 6, dup: true, x: 6, again: &mqtt.Cursor{Found: true, Sequence: 3 + 2*mqtt.SessionGap, Before: 2}, crash: true}, {id: 5, dup: true, x: 5},
+		},
+		"a restored backup from before a session": {
+			{id: 5, x: 5, learnt: true}, {id: 6, x: 6, learnt: true},
+			{id: 6, dup: true, x: 6, again: &mqtt.Cursor{Found: true, Sequence: 5 + mqtt.SessionGap, Before: 3 + mqtt.SessionGap, Session: 2 + mqtt.SessionGap}, crash: true, learnt: true},
+		},
 		"a cursor tells nothing about what was acknowledged before its connection": {
 			{id: 1, x: 1, learnt: true}, {id: 2, x: 2, learnt: true},
 			{id: 3, x: 3, again: brokerKeeps(0), learnt: true}, // the third commit

@@ -258,11 +258,29 @@ func TestAwaitsTheCursor(t *testing.T) {
 
 // A cursor of 0 is that of no commit. It does not show which messages come again.
 func TestUnknownCursor(t *testing.T) {
-	for payload, want := range map[string]bool{"0": false, "1": true, "7": true} {
+	for payload, want := range map[string]bool{"0": false, "1": true, "7": true, "7 3 0": true} {
 		c := newCursorState()
 		c.setPayload([]byte(payload))
 		if c.Found != want || c.Fresh {
 			t.Errorf("cursor %s: found %v, fresh %v", payload, c.Found, c.Fresh)
+		}
+	}
+}
+
+// A cursor is read as it was published, and so is that of an earlier program.
+func TestPayloadOfACursor(t *testing.T) {
+	for _, c := range []Cursor{{}, {Found: true, Sequence: 7, Before: 3}, {Found: true, Sequence: 9 + SessionGap, Before: 4 + SessionGap, Session: SessionGap}} {
+		payload := string(c.append(nil))
+		if got, ok := parseCursor(payload); !ok || got != c {
+			t.Errorf("%q: %+v, want %+v", payload, got, c)
+		}
+	}
+	if got, ok := parseCursor("1048583"); !ok || got != (Cursor{Found: true, Sequence: 7 + SessionGap, Session: 7}) {
+		t.Errorf("of an earlier program: %+v", got)
+	}
+	for _, payload := range []string{"", "-1", "x", "1 2 x", "1 2 3 4", "4611686018427387904"} {
+		if got, ok := parseCursor(payload); ok {
+			t.Errorf("%q: %+v", payload, got)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package mqtt
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,10 +33,19 @@ const (
 // A broker without a session of the node sends nothing again. It keeps a cursor
 // beyond all commits so far before the first subscription, so that a later start
 // does not mistake new messages for those of the earlier session.
+//
+// The payload has three numbers, or the first of them alone:
+//
+//	sequence before session
+//
+// A state file that is restored from a backup has messages of a connection before that of the cursor,
+// which says nothing about them.
 type Cursor struct {
 	Fresh    bool   // the broker had no session of the node
 	Found    bool   // the broker keeps a cursor
 	Sequence uint64 // of the kept cursor
+	Before   uint64 // newest commit before its connection
+	Session  uint64 // with which its session began; 0: not known
 }
 
 // cursorState is a cursor that becomes known once, at the begin of a connection.
@@ -48,23 +58,57 @@ type cursorState struct {
 func newCursorState() *cursorState { return &cursorState{known: make(chan struct{})} }
 
 // set sets the cursor; the first call wins.
-func (c *cursorState) set(fresh, found bool, sequence uint64) {
+func (c *cursorState) set(to Cursor) {
 	c.once.Do(func() {
-		c.Cursor = Cursor{fresh, found, sequence}
+		c.Cursor = to
 		close(c.known)
 	})
 }
 
-// setNewSession sets the cursor at a broker without a session of the node; sequence
-// is that of the newest commit.
-func (c *cursorState) setNewSession(sequence uint64) { c.set(true, false, sequence+SessionGap) }
+// setNewSession sets the cursor at a broker without a session of the node; newest is the
+// number of the newest commit.
+func (c *cursorState) setNewSession(newest uint64) {
+	at := newest + SessionGap
+	c.set(Cursor{Fresh: true, Sequence: at, Before: at, Session: at})
+}
 
 // setPayload sets the cursor that the broker keeps. 0 is not the number of a commit:
 // the cursor was unknown when the previous connection began, and no commit followed.
 func (c *cursorState) setPayload(payload []byte) {
-	if n, err := strconv.ParseUint(string(payload), 10, 64); err == nil && n < MaxSequence {
-		c.set(false, n > 0, n)
+	if kept, ok := parseCursor(string(payload)); ok {
+		c.set(kept)
 	}
+}
+
+// parseCursor reads the payload of a cursor. That of an earlier program is one number: where it is far
+// beyond all commits, it is that with which a session began, or one soon after.
+func parseCursor(payload string) (c Cursor, ok bool) {
+	words := strings.Fields(payload)
+	if len(words) == 0 || len(words) > 3 {
+		return c, false
+	}
+	for i, to := range []*uint64{&c.Sequence, &c.Before, &c.Session}[:len(words)] {
+		n, err := strconv.ParseUint(words[i], 10, 64)
+		if err != nil || n >= MaxSequence {
+			return c, false
+		}
+		*to = n
+	}
+	if len(words) == 1 && c.Sequence > SessionGap {
+		c.Session = c.Sequence - SessionGap
+	}
+	c.Found = c.Sequence > 0
+	return c, true
+}
+
+// append appends the payload of the cursor.
+func (c *Cursor) append(dst []byte) []byte {
+	dst = strconv.AppendUint(dst, c.Sequence, 10)
+	if c.Sequence == 0 {
+		return dst
+	}
+	dst = strconv.AppendUint(append(dst, ' '), c.Before, 10)
+	return strconv.AppendUint(append(dst, ' '), c.Session, 10)
 }
 
 // readCursor subscribes to the cursor that the broker keeps. SUBACK and cursor come
@@ -123,8 +167,8 @@ func (conn *Conn) awaitCursor(ctx context.Context) {
 // unknownCursor sets the cursor if the broker has sent none. It overwrites a kept
 // cursor, which a later connection would read as one of the current session.
 func (conn *Conn) unknownCursor() {
-	conn.sendCursor(0)
-	conn.cursor.set(false, false, 0)
+	conn.sendCursor(&Cursor{})
+	conn.cursor.set(Cursor{})
 }
 
 // beginSession publishes the cursor of a new session before the first subscription.
@@ -132,7 +176,7 @@ func (conn *Conn) beginSession() {
 	select {
 	case <-conn.cursor.known:
 		if conn.cursor.Fresh && conn.client.CursorTopic != "" {
-			conn.sendCursor(conn.cursor.Sequence)
+			conn.sendCursor(&conn.cursor.Cursor)
 		}
 	default:
 	}
@@ -147,7 +191,7 @@ func (c *Client) newestCommit() uint64 {
 }
 
 // PublishCursor implements Origin.
-func (conn *Conn) PublishCursor(sequence uint64) {
+func (conn *Conn) PublishCursor(c Cursor) {
 	if conn.client.CursorTopic == "" {
 		return
 	}
@@ -169,9 +213,9 @@ func (conn *Conn) PublishCursor(sequence uint64) {
 	if len(conn.cursors) >= maxCursors {
 		return
 	}
-	conn.cursors = append(conn.cursors, conn.sendCursor(sequence))
+	conn.cursors = append(conn.cursors, conn.sendCursor(&c))
 }
 
-func (conn *Conn) sendCursor(sequence uint64) *receipt {
-	return conn.publish(&Publication{Topic: conn.client.CursorTopic, Payload: strconv.AppendUint(nil, sequence, 10), QoS: byte(conn.client.Config.QoS), Retained: true}, false)
+func (conn *Conn) sendCursor(c *Cursor) *receipt {
+	return conn.publish(&Publication{Topic: conn.client.CursorTopic, Payload: c.append(nil), QoS: byte(conn.client.Config.QoS), Retained: true}, false)
 }

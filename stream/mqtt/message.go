@@ -32,9 +32,9 @@ type Origin interface {
 	// Cursor returns the cursor that the broker kept when the connection began. It
 	// is valid once CursorKnown is closed.
 	Cursor() Cursor
-	// PublishCursor publishes the number of a commit. One goroutine calls it, after
+	// PublishCursor publishes the cursor of a commit. One goroutine calls it, after
 	// the acknowledgements of that commit.
-	PublishCursor(sequence uint64)
+	PublishCursor(Cursor)
 	// Written returns the number of acknowledgements that were written over the
 	// connection; 0 if it accepts no more, because the last ones may not have been
 	// written.
