@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -158,6 +159,30 @@ func TestHandoverWhileTheModelIsSlow(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Records that a model is owed come before later ones, and are owed again if it does not take them.
+func TestOwedRecordsComeFirst(t *testing.T) {
+	cfg, m := testConfig()
+	r := newRig(t, newFakeJournal(), cfg, m)
+	r.stop()
+	c, to := r.node.committer, r.node.models[0]
+	record := func(seq uint64) []online.Record {
+		return []online.Record{{Model: m.Name, Seq: seq, Event: online.Event{Kind: online.Observe, X: []float64{float64(seq), 0}, Label: "ok"}}}
+	}
+	slow := m.Model.(*fakeModel)
+	slow.block = make(chan struct{})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for seq := range uint64(2) {
+		c.learn(ended, to, record(seq+1))
+	}
+	slow.block = nil
+	c.learn(t.Context(), to, record(3))
+	equal(t, "learnt", slow.learnt(), []string{"ok 1", "ok 2", "ok 3"})
+	if len(to.owed) > 0 {
+		t.Errorf("%d records are owed", len(to.owed))
+	}
 }
 
 func TestHandoverClears(t *testing.T) {
