@@ -38,8 +38,8 @@ func (w *world) backUp() *backup {
 		b.proven[d] = d.proven && i < w.unproven.durable
 	}
 	if s := w.broker.sessions[w.name]; s != nil {
-		for _, d := range s.inflight {
-			if d.received {
+		for _, d := range slices.Concat(s.inflight, s.waiting) {
+			if d.arrived() {
 				b.taken = append(b.taken, d)
 			}
 		}
