@@ -71,11 +71,8 @@ func (w *world) restore(b *backup) {
 			d.lost = w.losses
 		}
 	}
-	for _, d := range w.unproven.acknowledged {
-		d.proven = b.proven[d]
-	}
 	for _, d := range b.taken {
 		d.adrift = d.acked
 	}
-	w.unproven.durable = len(w.unproven.acknowledged)
+	w.unproven.restored, w.unproven.durable = b, len(w.unproven.acknowledged)
 }

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 )
 
@@ -22,6 +23,8 @@ type unproven struct {
 	openAtStart  []*delivery // messages whose acknowledgement was unproven when the connection began
 	dropped      []*delivery // messages of a session that the broker has lost, see drop
 	droppedIn    *session    // that session
+	restored     *backup     // what the disk knows, until the next commit; nil: it is not that of a backup
+	restoredThen *backup     // restored before the last commit
 }
 
 // answer is a packet that proves to the node that the broker has read its earlier
@@ -124,7 +127,7 @@ func (u *unproven) settleAnswers() int {
 // committed records that the list of taken messages is on the disk. The list certainly
 // lacks the messages proven when the latest acknowledged message was first sent.
 func (u *unproven) committed() {
-	u.previous = u.durable
+	u.previous, u.restoredThen, u.restored = u.durable, u.restored, nil
 	if s := u.world.broker.sessions[u.world.name]; s != nil && s != u.droppedIn && slices.ContainsFunc(s.inflight, func(d *delivery) bool { return d.received }) {
 		u.dropped = nil
 	}
@@ -134,11 +137,18 @@ func (u *unproven) committed() {
 }
 
 // cut records that a power cut may have lost the last commit.
-func (u *unproven) cut() { u.durable = min(u.durable, u.previous) }
+func (u *unproven) cut() {
+	u.durable, u.restored = min(u.durable, u.previous), cmp.Or(u.restored, u.restoredThen)
+}
 
 // restarted resets the node's knowledge to the contents of its disk.
 func (u *unproven) restarted() {
 	u.proven, u.conn, u.answers = min(u.proven, u.durable), nil, nil
+	if u.restored != nil {
+		for _, d := range u.acknowledged[:u.durable] {
+			d.proven = u.restored.proven[d]
+		}
+	}
 	for _, d := range u.acknowledged[u.durable:] {
 		d.proven = false
 	}
