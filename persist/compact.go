@@ -3,6 +3,7 @@ package persist
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -39,6 +40,12 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 	}
 	temp := s.path + temporary
 	file, err := lock(temp, os.O_RDWR|os.O_CREATE)
+	if at := new(fs.PathError); errors.As(err, &at) {
+		at.Path = s.path // the caller knows this name
+		if full, err := filepath.Abs(s.path); err == nil {
+			at.Path = full
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -164,3 +164,20 @@ func TestRestoreWithoutRoom(t *testing.T) {
 		t.Errorf("the files are %v, were %v", after, before)
 	}
 }
+
+// The error of a new file has its name as the user knows it, with the folder of a relative path.
+func TestOpenNamesTheFileThatCannotBeMade(t *testing.T) {
+	folder := filepath.Dir(tempPath(t))
+	t.Chdir(folder)
+	if err := os.Chmod(folder, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	asAnother(t, func() { _, err = Open("edge.db", Options{}) })
+	if want := "open " + filepath.Join(folder, "edge.db") + ": permission denied"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one with %q", err, want)
+	}
+	if err := os.Chmod(folder, 0o755); err != nil { // for the test to remove it
+		t.Fatal(err)
+	}
+}
