@@ -15,6 +15,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/statefile"
 	"edge/internal/terminal"
+	"edge/online"
 	"edge/persist"
 )
 
@@ -99,14 +100,23 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 }
 
 // learntSamples counts the samples in the state of a model, those of "edge train" among
-// them, and the records that its journal holds after it; of a state that no learner can
-// restore, all records.
+// them, and those that its journal holds after it and after the latest reset there; of a
+// state that no learner can restore, all records.
 func learntSamples(store *persist.Store, info *persist.Info) uint64 {
 	learner, kept, _, err := statefile.Restore(store, info.Model, nil)
 	if err != nil {
 		return info.Last
 	}
-	return learner.Posterior().Version() + uint64(learner.Pending()+len(kept.Records))
+	n := learner.Posterior().Version() + uint64(learner.Pending())
+	for i := range kept.Records {
+		switch kept.Records[i].Kind {
+		case online.Observe:
+			n++
+		case online.Reset:
+			n = 0
+		}
+	}
+	return n
 }
 
 // confirmed asks the user a question and reports whether the next answer is yes.

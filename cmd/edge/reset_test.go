@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"edge/internal/dataset"
 	"edge/internal/exit"
+	"edge/online"
 	"edge/persist"
 )
 
@@ -73,6 +76,31 @@ func TestResetAsks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The samples that a reset in the journal has removed do not count.
+func TestResetCountsSamplesAfterTheLast(t *testing.T) {
+	path, _ := learntState(t, "wave", 40)
+	store, err := persist.Open(path, persist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float64, len(dataset.NewWaveform(1).Features()))
+	sample := online.Event{Kind: online.Observe, X: x, Label: "0"}
+	var c online.Commit
+	for i, e := range []online.Event{sample, {Kind: online.Reset}, {Kind: online.Boundary}, sample, sample} {
+		c.Records = append(c.Records, online.Record{Model: "wave", Seq: uint64(i + 1), Event: e})
+	}
+	shape, err := store.Shape("wave")
+	if err == nil {
+		_, err = store.Load("wave", shape)
+	}
+	if err := errors.Join(err, store.Commit(&c), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errOut := edge(t, "reset", "--state", path, "--all", "--yes"); code != exit.OK || out != "model wave has forgotten 2 samples\n" {
+		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}
 }
 
