@@ -28,8 +28,15 @@ func CheckSetting(ok bool, key string, value any, want string) error {
 	if ok {
 		return nil
 	}
-	return fmt.Errorf("%s: %v: want %s: %w", key, value, want, ErrConfig)
+	return settingError(fmt.Sprintf("%s: %v: want %s", key, value, want))
 }
+
+// settingError is an ErrConfig whose text says what is out of range.
+type settingError string
+
+func (e settingError) Error() string { return string(e) }
+
+func (settingError) Unwrap() error { return ErrConfig }
 
 // MaxClasses bounds the number of classes of a posterior.
 const MaxClasses = 250

@@ -46,7 +46,7 @@ func TestEvalUndeclaredClasses(t *testing.T) {
 	if !(declared.NLL < min(open.NLL, confirmed.NLL)) {
 		t.Errorf("log loss %g declared, %g undeclared, %g to be confirmed", declared.NLL, open.NLL, confirmed.NLL)
 	}
-	if code, _, _ := edge(t, "eval", path, "--confirm", "-1"); code != exit.Config {
+	if code, _, _ := edge(t, "eval", path, "--confirm", "-1"); code != exit.Usage {
 		t.Error("-1 samples confirm a class")
 	}
 }

@@ -159,6 +159,21 @@ func TestEvalWithConfig(t *testing.T) {
 	}
 }
 
+// A flag that no configuration allows is an error of usage, which says what is wanted.
+func TestEvalRefusesFlags(t *testing.T) {
+	path := harness.TableFile(t, "table.csv", 20)
+	for flags, want := range map[string]string{
+		"--kernel foo":   "edge: kernel: foo: want shared or per-class\n",
+		"--inducing 1":   "edge: inducing: 1: want inducing points, 2 to 1000\n",
+		"--coverage 1.5": "edge: conformal.coverage: 1.5: want 0 (no sets), or 0.5 to 0.999\n",
+		"--stream s":     "edge: --stream names a stream of a configuration: give -c FILE\n",
+	} {
+		if code, _, errOut := edge(t, append([]string{"eval", path}, strings.Fields(flags)...)...); code != exit.Usage || errOut != want {
+			t.Errorf("%s: exit %d: %q, want %q", flags, code, errOut, want)
+		}
+	}
+}
+
 // --report writes a page with the command line, and leaves an earlier one after an error.
 func TestEvalReport(t *testing.T) {
 	table, page := harness.TableFile(t, "table.csv", 60), filepath.Join(t.TempDir(), "report.html")

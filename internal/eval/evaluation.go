@@ -78,8 +78,10 @@ func (e *Evaluation) check(files []string) error {
 		return errors.New("--shuffle-within: want sizes above 0, such as 445,1244")
 	case e.Model != "" && e.ConfigPath == "":
 		return errors.New("--model names a model of a configuration: give -c FILE")
+	case e.Data.Stream != "" && e.ConfigPath == "":
+		return errors.New("--stream names a stream of a configuration: give -c FILE")
 	}
-	if err := errors.Join(e.checkLabels(), e.checkSplit()); err != nil {
+	if err := errors.Join(e.checkLabels(), e.checkSplit(), e.Overrides.check()); err != nil {
 		return err
 	}
 	if e.Splits.Offline {

@@ -25,6 +25,14 @@ type Overrides struct {
 	Confirm    int  // samples that confirm a new class
 }
 
+// check reports overrides that no configuration can have.
+func (o *Overrides) check() error {
+	cfg := online.DefaultConfig()
+	cfg.Features = []string{"x"}
+	o.apply(&cfg, false)
+	return cfg.Validate()
+}
+
 // apply puts the overrides into cfg; offline training has minibatches of its own.
 func (o *Overrides) apply(cfg *online.Config, offline bool) {
 	if o.Batch > 0 && !offline {
