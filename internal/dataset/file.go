@@ -12,11 +12,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"edge/online"
 	"edge/stream/field"
+	"edge/stream/signal"
 )
 
 // Row is one labelled sample of a data file.
@@ -289,8 +291,10 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 		text += header
 	case strings.ContainsRune(cell, 0):
 		text = "; it " + dropNUL
-	case d.names != nil && strings.Contains(cell, ":") && beginsNumber(cell) && slices.Contains(timeColumns, d.names[i]):
-		text += "; a column of times has seconds, or 2026-11-22T17:00:00Z" + momentCommand(cell)
+	case d.names != nil && strings.Contains(cell, ":") && slices.Contains(timeColumns, d.names[i]):
+		if _, read := signal.ParseTime(cell, time.UTC); !read {
+			text += "; a column of times has seconds, or 2026-11-22T17:00:00Z" + momentCommand(cell)
+		}
 	case d.wanted:
 	case err != nil && !strings.ContainsFunc(cell, unicode.IsDigit) && strings.ContainsFunc(cell, unicode.IsLetter):
 		text += d.perhapsLabel(i, cell) + "; words that count are read by signals of a configuration (values: one_hot, map)"

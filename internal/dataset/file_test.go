@@ -83,6 +83,8 @@ func TestDatasetRefuses(t *testing.T) {
 		"several labels":      {"a,b,label\n", "2-3", `data.csv: --label 2-3: want one column`},
 		"a name, no header":   {"1,2,ok\n", "class", `data.csv: --label "class": the file has no header line: give the number of a column, 1 to 3`},
 		"another time":        {"time,b,label\n22.11.2026 17:00:00,1,ok\n", "", `"22.11.2026 17:00:00" is not a number; --ignore time leaves the column out; a column of times has seconds, or 2026-11-22T17:00:00Z`},
+		"a time of ISO 8601":  {"time,b,label\n2026-11-22 17:00:00,1,ok\n", "", "2:1: column \"time\": \"2026-11-22 17:00:00\" is not a number; --ignore time leaves the column out"},
+		"a time with PM":      {"time,b,label\n\"Nov 22, 2026 5:00 PM\",1,ok\n", "", `gmtime->strptime($&,"%b %d, %Y %I:%M %p")->datetime}e' FILE >FILE.csv writes them so`},
 		"a time, no header":   {"1,2,ok\n1,17:00:00,ok\n", "", `"17:00:00" is not a number`},
 		"word for a number":   {"a,b,label\n1,2,ok\n1,two,ok\n", "", `data.csv:3:3: column "b": "two" is not a number; --ignore b leaves the column out`},
 		"infinity":            {"a,b,label\n1,-inf,ok\n", "", `"-inf" is not a finite number`},

@@ -3,6 +3,7 @@ package dataset
 import (
 	"regexp"
 	"strings"
+	"time"
 )
 
 // isMoment reports whether a cell looks like a date and a time of the day, in any order of digits.
@@ -14,12 +15,43 @@ func isMoment(cell string) bool {
 // and a zone, which follow each other as in ISO 8601.
 var localMoment = regexp.MustCompile(`^(\d\d|\d{4})[./-](\d\d)[./-](\d\d|\d{4})[ T]+\d\d:\d\d(:\d\d([.,]\d+)?)?([Z+-][\d:]*)?$`)
 
+// dates and clocks are the parts of other times, as Go and as strptime have them.
+var (
+	dates = [][2]string{
+		{"2 Jan 2006", "%d %b %Y"}, {"2-Jan-2006", "%d-%b-%Y"}, {"2-Jan-06", "%d-%b-%y"}, {"2/Jan/2006", "%d/%b/%Y"},
+		{"2 January 2006", "%d %B %Y"}, {"January 2, 2006", "%B %d, %Y"}, {"Jan 2, 2006", "%b %d, %Y"}, {"Jan 2 2006", "%b %d %Y"},
+		{"2006-1-2", "%Y-%m-%d"}, {"2006/1/2", "%Y/%m/%d"}, {"2.1.2006", "%d.%m.%Y"}, {"2.1.06", "%d.%m.%y"},
+		{"1/2/2006", "%m/%d/%Y"}, {"2/1/2006", "%d/%m/%Y"}, {"1/2/06", "%m/%d/%y"}, {"2/1/06", "%d/%m/%y"},
+	}
+	clocks = [][2]string{{"15:04:05", "%H:%M:%S"}, {"15:04", "%H:%M"}, {"3:04:05 PM", "%I:%M:%S %p"}, {"3:04 PM", "%I:%M %p"}}
+
+	digits, words = regexp.MustCompile(`\d+`), regexp.MustCompile(`[A-Za-z]+`)
+)
+
+// strptime returns a command of Perl for times that localMoment does not match; "" if there is none.
+func strptime(cell string) string {
+	for _, clock := range clocks {
+		for _, date := range dates {
+			if _, err := time.Parse(date[0]+" "+clock[0], strings.ToUpper(cell)); err != nil || strings.Contains(cell[len(cell)-len(clock[0]):], ".") { // a fraction
+				continue
+			}
+			pattern := digits.ReplaceAllString(words.ReplaceAllString(strings.ReplaceAll(cell, ".", `\.`), `\w+`), `\d+`)
+			command := `; perl -MTime::Piece -pe 's{` + pattern + `}{gmtime->strptime($&,"` + date[1] + " " + clock[1] + `")->datetime}e' FILE >FILE.csv writes them so`
+			if _, err := time.Parse("2/1/2006", strings.Fields(cell)[0]); err == nil && date[0] == "1/2/2006" {
+				command += ", if the month comes first; if the day does: %d/%m in it"
+			}
+			return command
+		}
+	}
+	return ""
+}
+
 // momentCommand returns a command that writes the times of a file as ISO 8601 has them, by one of
 // them; "" if there is none.
 func momentCommand(cell string) string {
 	m := localMoment.FindStringSubmatch(cell)
 	if m == nil || (len(m[1]) == 4) == (len(m[3]) == 4) {
-		return ""
+		return strptime(cell)
 	}
 	date, order := `([0-9]{2})[./-]([0-9]{2})[./-]([0-9]{4})`, `\3-\2-\1`
 	switch {

@@ -25,10 +25,8 @@ func TestMomentCommand(t *testing.T) {
 		"03/04/2026 17:00":          "2026-04-03T17:00:00Z",
 		"2026/11/22 17:00:00":       "2026-11-22T17:00:00Z",
 		"2026-11-22 17:00":          "2026-11-22T17:00:00Z",
-		"11/22/2026 05:00:00 PM":    "",
-		"22-Nov-2026 17:00:00":      "",
-		"22.11.26 17:00:00":         "",
 		"17:00:00":                  "",
+		"11/22/2026 5:00:00.5 PM":   "",
 		"on":                        "",
 	} {
 		text, begins := strings.CutPrefix(momentCommand(cell), "; ")
@@ -54,6 +52,47 @@ func TestMomentCommand(t *testing.T) {
 		expected, _ := time.Parse(time.RFC3339Nano, want)
 		if err != nil || !ok || at != expected.UnixNano() {
 			t.Errorf("%s: %s makes %q of it, %v; want %s", cell, command, out, err, want)
+		}
+	}
+}
+
+// Other times, with single digits, with AM or PM or with the name of a month, have a command of Perl.
+func TestMomentCommandOfPerl(t *testing.T) {
+	for cell, want := range map[string]string{
+		"11/22/2026 05:00:00 PM":   "2026-11-22T17:00:00Z",
+		"11/22/2026 5:00 pm":       "2026-11-22T17:00:00Z",
+		"22/11/2026 5:00 PM":       "2026-11-22T17:00:00Z",
+		"3/4/2026 5:00:00 PM":      "2026-03-04T17:00:00Z",
+		"3/4/26 17:00":             "2026-03-04T17:00:00Z",
+		"22-Nov-2026 17:00:00":     "2026-11-22T17:00:00Z",
+		"22-nov-26 05:00:00 PM":    "2026-11-22T17:00:00Z",
+		"22 November 2026 17:00":   "2026-11-22T17:00:00Z",
+		"\"Nov 22, 2026 5:00 PM\"": "2026-11-22T17:00:00Z",
+		"22.11.26 17:00:00":        "2026-11-22T17:00:00Z",
+	} {
+		text, begins := strings.CutPrefix(momentCommand(strings.Trim(cell, `"`)), "; ")
+		command, rest, _ := strings.Cut(text, " >FILE.csv writes them so")
+		if doubt := rest == ", if the month comes first; if the day does: %d/%m in it"; !begins || doubt != strings.HasPrefix(cell, "3/4/2026") {
+			t.Errorf("%s: %s", cell, text)
+			continue
+		}
+		if _, err := exec.LookPath("perl"); err != nil {
+			t.Skip("no perl")
+		}
+		file := filepath.Join(t.TempDir(), "FILE")
+		if err := os.WriteFile(file, []byte("x;"+cell+";7"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "FILE", file, 1)).Output()
+		read := strings.Split(strings.TrimSpace(string(out)), ";")
+		if err != nil || len(read) != 3 {
+			t.Errorf("%s: %s makes %q of it, %v", cell, command, out, err)
+			continue
+		}
+		at, ok := signal.ParseTime(strings.Trim(read[1], `"`), time.UTC)
+		expected, _ := time.Parse(time.RFC3339Nano, want)
+		if !ok || at != expected.UnixNano() || read[2] != "7" {
+			t.Errorf("%s: %s makes %q of it; want %s", cell, command, out, want)
 		}
 	}
 }

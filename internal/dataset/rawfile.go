@@ -240,7 +240,8 @@ func (d *File) rowTime(record []string, from *device) (int64, error) {
 		}
 		return int64(math.Round(float64(from.rows) * step)), nil
 	}
-	text := strings.TrimSpace(record[r.time])
+	cell := strings.TrimSpace(record[r.time])
+	text := cell
 	if strings.ContainsRune(text, ',') && !strings.ContainsRune(text, '.') { // a decimal comma
 		text = strings.Replace(text, ",", ".", 1)
 	}
@@ -249,7 +250,7 @@ func (d *File) rowTime(record []string, from *device) (int64, error) {
 		return 0, d.at(r.time, fmt.Sprintf("column %s: the header occurs again: the file has several tables; of InfluxDB |> group() at the end of the query makes one of them", d.column(r.time)))
 	}
 	if !ok {
-		return 0, d.at(r.time, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(r.time), shorten(text))+momentCommand(text)+d.perhapsHeader(record))
+		return 0, d.at(r.time, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(r.time), shorten(cell))+momentCommand(cell)+d.perhapsHeader(record))
 	}
 	if r.times[1] = at; d.read <= 1 {
 		r.times[0] = at
