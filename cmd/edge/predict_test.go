@@ -170,6 +170,18 @@ func TestPredictLeavesOutEmptyRows(t *testing.T) {
 	}
 }
 
+// A file without a row has no answers, and a line says so.
+func TestPredictSaysThatNoRowCame(t *testing.T) {
+	state, _ := learntState(t, "wave", 40)
+	header := strings.Join(dataset.NewWaveform(1).Features(), ",") + "\n"
+	for file, want := range map[string]string{harness.WriteFile(t, "none.csv", header): "none.csv: a header and no rows\n", "-": "standard input: a header and no rows\n"} {
+		code, out, errOut := edgeWith(t, header, "predict", "--state", state, file)
+		if code != exit.OK || out != "" || !strings.HasSuffix(errOut, want) {
+			t.Errorf("%s: exit %d: %q, %q; want %q", file, code, out, errOut, want)
+		}
+	}
+}
+
 func TestPredictRefuses(t *testing.T) {
 	state, _ := learntState(t, "wave", 100)
 	good, nobody := harness.WaveformFile(t, 3), filepath.Join(t.TempDir(), "nobody.db")

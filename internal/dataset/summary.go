@@ -105,11 +105,8 @@ func Summarize(path string, f Format) (Summary, error) {
 			runs++
 		}
 	}
-	if d.number == 0 {
-		if d.raw != nil && d.read > 0 {
-			return Summary{}, fmt.Errorf("%s: %w: %s", path, ErrNoSample, d.Tally())
-		}
-		return Summary{}, fmt.Errorf("%s: a header and no rows", path)
+	if err := d.NoRows(); err != nil {
+		return Summary{}, err
 	}
 	s := Summary{Rows: d.number, Runs: runs, Gaps: gaps, Lacking: lacking, Empty: empty, Raw: d.Raw(), Tally: d.Tally()}
 	for class := range seen {
@@ -118,6 +115,17 @@ func Summarize(path string, f Format) (Summary, error) {
 	slices.Sort(s.Classes)
 	s.Doubt = both(d.manyLabels(d.number, s.Classes), withAlike(d.Doubt(), s.Classes))
 	return s, nil
+}
+
+// NoRows returns the error of a file that has ended without a row; nil for another one.
+func (d *File) NoRows() error {
+	switch {
+	case d.number > 0:
+		return nil
+	case d.raw != nil && d.read > 0:
+		return fmt.Errorf("%s: %w: %s", d.path, ErrNoSample, d.Tally())
+	}
+	return fmt.Errorf("%s: a header and no rows", d.path)
 }
 
 func tooManyClasses(path, label string) error {

@@ -61,12 +61,15 @@ func LoadTable(path string, f Format) (*Table, error) {
 		}
 		t.values = append(t.values, row.X...)
 		words = append(words, row.Label)
-		if d.raw != nil || f.Device != "" {
+		if d.raw != nil || slices.Contains(d.roles, deviceRole) {
 			t.Origins = append(t.Origins, d.origin)
 		}
 	}
 	t.Raw, t.Tally = d.Raw(), d.Tally()
 	if len(words) == 0 {
+		if err := d.NoRows(); err != nil {
+			return nil, err
+		}
 		if d.raw != nil {
 			return nil, fmt.Errorf("%s: no sample with a label: %s", path, d.Tally())
 		}

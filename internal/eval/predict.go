@@ -62,6 +62,11 @@ func (p *Prediction) Run(path string, in io.Reader, out, errOut io.Writer) error
 	defer d.Close()
 	p.Data.Warn(errOut, path, d.Doubt())
 	leftOut, err := answers(answered, learner, d)
+	if err == nil && leftOut == 0 {
+		if none := d.NoRows(); none != nil {
+			fmt.Fprintln(errOut, none)
+		}
+	}
 	if leftOut > 0 {
 		fmt.Fprintf(errOut, "%s: left out: %s without any feature\n", d.Name, terminal.Count(leftOut, "row"))
 	}
