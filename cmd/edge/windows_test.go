@@ -50,6 +50,25 @@ store: {path: `+filepath.Join(t.TempDir(), "edge.db")+`}
 `)
 }
 
+// The samples that windows prints are data of other commands without a flag: id, time and device are no
+// features, and the device can be held out.
+func TestWindowsAreData(t *testing.T) {
+	made := filepath.Join(t.TempDir(), "windows.csv")
+	if code, _, errOut := edge(t, "windows", shaken(t), "--signals", "x,y", "--length", "50", "-o", made); code != exit.OK {
+		t.Fatal(errOut)
+	}
+	r := evalJSON(t, made)[0]
+	if by := evalJSON(t, made, "--ignore", "id,time,device")[0]; r.Digest == "" || r.Digest != by.Digest {
+		t.Errorf("digest %q, and %q with --ignore", r.Digest, by.Digest)
+	}
+	if code, _, errOut := edge(t, "eval", "split", made, "--split", "device"); code != exit.OK {
+		t.Errorf("--split device: %s", errOut)
+	}
+	if code, out, errOut := edge(t, "config", "sample", "--from", made); code != exit.OK || strings.Contains(out, "signals:") || !strings.Contains(out, "features: [x.mean") {
+		t.Errorf("the configuration is %s%s", out, errOut)
+	}
+}
+
 // The samples of a small file are in testdata; -update writes them.
 func TestWindows(t *testing.T) {
 	data, config := shaken(t), shakenConfig(t, "length: 200, hop: 100, max_gap: 1s, features: [mean, log_sd, acf1], correlations: true")

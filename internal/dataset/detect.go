@@ -53,7 +53,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 		return r, false, err
 	}
 	defer d.Close()
-	if d.names == nil {
+	if d.names == nil || begins(d.names, OriginColumns) && strings.Contains(d.names[len(OriginColumns)], ".") { // windows have x.mean
 		return r, false, nil
 	}
 	r, at, err := d.recordingColumns(f)

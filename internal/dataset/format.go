@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -63,9 +64,20 @@ func CheckWidth(path string, features []string) error {
 	return nil
 }
 
+// OriginColumns are the first columns of the samples that edge windows prints.
+var OriginColumns = []string{"id", "time", deviceColumn}
+
+// begins reports whether names begin with others.
+func begins(names, others []string) bool {
+	return len(names) > len(others) && slices.Equal(names[:len(others)], others)
+}
+
 // choose returns the role of each column and the names of the features. names are
 // those of the header, nil without one; width is the number of columns.
 func (f Format) choose(path string, names []string, width int) (roles []int, features []string, err error) {
+	if f.Features == nil && f.Columns == nil && f.Label != deviceColumn && begins(names, OriginColumns) {
+		f.Ignore, f.Device = slices.Concat(f.Ignore, OriginColumns), cmp.Or(f.Device, deviceColumn)
+	}
 	c := chooser{path: path, names: names, width: width, roles: make([]int, width)}
 	for i := range c.roles {
 		c.roles[i] = ignored

@@ -123,7 +123,7 @@ func (w *Windows) print(path string, in io.Reader, out io.Writer) (tally dataset
 	if !d.Raw() {
 		return tally, fmt.Errorf("%s: the file has the features of finished samples", path)
 	}
-	if err := lines.Write(slices.Concat([]string{"id", "time", "device"}, d.Features, []string{"label"})); err != nil {
+	if err := lines.Write(slices.Concat(dataset.OriginColumns, d.Features, []string{"label"})); err != nil {
 		return tally, err
 	}
 	var row dataset.Row
