@@ -137,6 +137,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"NUL bytes at an end": {"a,b,label\n1,2,x\n3,4,y\n\x00\x00\x00", "", `data.csv:4: the line has NUL bytes, as a power cut leaves them in a file that is written: tr -d '\000' <FILE >FILE.csv drops them`},
 		"NUL bytes before":    {"a,b,label\n1,2,x\n\x00\x003,4,y\n", "", `is not a number; it has NUL bytes, as a power cut`},
 		"ARFF with names":     {"@relation r\n@Attribute x numeric\n@attribute  y\treal\n@attribute class {a,b}\n@DATA\n1,2,a\n", "", "data.csv: ARFF: { echo 'x,y,class'; sed '1,/^@data/Id' FILE; } >FILE.csv makes a table of it"},
+		"sparse ARFF":         {"@relation r\n@attribute x real\n@attribute class {a,b}\n@data\n{0 1.5, 1 b}\n", "", "data.csv: sparse ARFF: { echo 'x,class'; sed '1,/^@data/Id' FILE | awk -F'[{},]' "},
 		"ARFF, quoted names":  {"@relation r\n@attribute 'x y' numeric\n@attribute class {a,b}\n@data\n1,a\n", "", "data.csv: ARFF: sed '1,/^@data/Id' FILE >FILE.csv leaves its rows"},
 		"ARFF":                {"% of 1988\n\n@RELATION iris\n@data\n1,a\n", "", "data.csv: ARFF: sed '1,/^@data/Id' FILE >FILE.csv leaves its rows"},
 		"UTF-16, no mark":     {wide("a,b,label\n1,2,ok\n", false), "", "data.csv: the first line has NUL bytes: text in UTF-16 or UTF-32 without a byte-order mark"},

@@ -45,7 +45,15 @@ func noTable(head string) string {
 	}
 	switch lower := strings.ToLower(text[:min(len(text), 20)]); {
 	case strings.HasPrefix(lower, "@relation"):
-		if names := attributes(head); names != "" {
+		names, count, sparse := attributes(head)
+		if sparse {
+			rows := fmt.Sprintf(`sed '1,/^@data/Id' FILE | awk -F'[{},]' '{split("",v); for(i=2;i<NF;i++) {split($i,a," "); v[a[1]]=a[2]}; s=""; for(i=0;i<%d;i++) s=s (i?",":"") (i in v?v[i]:0); print s}'`, count)
+			if names != "" {
+				rows = "{ echo '" + names + "'; " + rows + "; }"
+			}
+			return "sparse ARFF: " + rows + " >FILE.csv makes a table, with 0 for the first class"
+		}
+		if names != "" {
 			return "ARFF: { echo '" + names + "'; sed '1,/^@data/Id' FILE; } >FILE.csv makes a table of it"
 		}
 		return "ARFF: sed '1,/^@data/Id' FILE >FILE.csv leaves its rows, above which a line with the names of the columns is missing then"
@@ -58,29 +66,29 @@ func noTable(head string) string {
 // isControl reports whether a character occurs in binary data alone.
 func isControl(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\r\n\f\v", r) }
 
-// attributes returns the header line that a file of ARFF needs; "" if it is long, or has names
-// that need quotes.
-func attributes(head string) string {
+// attributes returns the header line that a file of ARFF needs, "" if it is long or has names that
+// need quotes, and the number of attributes. sparse: each row names those that are not 0.
+func attributes(head string) (text string, count int, sparse bool) {
 	const longest = 160
 	var names []string
+	data, quotes := false, false
 	for line := range strings.Lines(head) {
 		words := strings.Fields(line)
-		if len(words) > 0 && strings.EqualFold(words[0], "@data") {
-			break
+		switch {
+		case len(words) == 0:
+		case data:
+			sparse = sparse || strings.HasPrefix(words[0], "{")
+		case strings.EqualFold(words[0], "@data"):
+			data = true
+		case len(words) > 2 && strings.EqualFold(words[0], "@attribute"):
+			names = append(names, words[1])
+			quotes = quotes || strings.ContainsAny(words[1], `'",{\`)
 		}
-		if len(words) < 3 || !strings.EqualFold(words[0], "@attribute") {
-			continue
-		}
-		if strings.ContainsAny(words[1], `'",{\`) {
-			return ""
-		}
-		names = append(names, words[1])
 	}
-	text := strings.Join(names, ",")
-	if len(text) > longest {
-		return ""
+	if text = strings.Join(names, ","); quotes || len(text) > longest {
+		text = ""
 	}
-	return text
+	return text, len(names), sparse
 }
 
 // isJSON reports whether a text begins with an object, or an array of arrays or objects.
