@@ -77,6 +77,7 @@ func TestConfigRefuses(t *testing.T) {
 		"list for a mapping":    {"- 1\n", nil, []string{"edge.yaml:1:1: the configuration: want keys and values"}},
 		"word for a list":       {"mqtt: {servers: a}\n", nil, []string{"edge.yaml:1:17: mqtt.servers: want a list: [a]"}},
 		"mapping for a word":    {"mqtt: {servers: [mqtt: //h]}\n", nil, []string{"mqtt.servers[0]: want one value; put it in quotes if it has a colon"}},
+		"port out of range":     {strings.Replace(minimal, "broker.lan", "h:99999", 1), nil, []string{"mqtt.servers mqtt://h:99999: want a port of 1 to 65535"}},
 		"tab":                   {"mqtt:\n\tqos: 1\n", nil, []string{"edge.yaml:2:1: a tab: YAML is indented by spaces alone"}},
 		"no UTF-8":              {"node: \xff\n", nil, []string{"edge.yaml:1:7: the byte 0xff is no UTF-8: save the file as UTF-8"}},
 		"size":                  {"store: {max_size: 12MB}\n", nil, []string{`size "12MB": want a whole number with B, KiB, MiB or GiB, such as 64KiB`}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -148,6 +149,9 @@ func (m Config) Validate() error {
 			errs = append(errs, errors.New("servers: an address cannot be read: want scheme://host:port"))
 		case serverPorts[u.Scheme] == "" || u.Hostname() == "":
 			errs = append(errs, field.Check(false, "servers", s, "tcp://, mqtt://, ssl://, mqtts://, ws:// or wss:// and a host"))
+		case u.Port() != "":
+			port, err := strconv.Atoi(u.Port())
+			errs = append(errs, field.Check(err == nil && port >= 1 && port <= 65535, "servers", s, "a port of 1 to 65535"))
 		}
 	}
 	for _, level := range strings.Split(m.BaseTopic, "/") {
