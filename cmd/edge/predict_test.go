@@ -199,6 +199,7 @@ func TestPredictRefuses(t *testing.T) {
 		"no such column":  {[]string{"--state", state, good, "--label", "state"}, exit.Runtime, "label"},
 		"lacks a feature": {[]string{"--state", state, harness.WriteFile(t, "few.csv", "x1,x2\n1,2\n")}, exit.Runtime, "no columns of the file"},
 		"a feature twice": {[]string{"--state", state, harness.WriteFile(t, "twice.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+",x1\n"+strings.Repeat("1,", 21)+"1\n")}, exit.Runtime, `two columns are called "x1"`},
+		"another -c":      {[]string{"--state", state, good, "-c", shakenConfig(t, "length: 2")}, exit.Config, "edge.yaml has no model wave, which " + state + " holds"},
 		"state of nobody": {[]string{"--state", nobody, good}, exit.Store, "predict: " + nobody + " holds no model"},
 		"not a number":    {[]string{"--state", state, harness.WriteFile(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exit.Runtime, `"soon" is not a number` + "\n"},
 	} {

@@ -101,6 +101,9 @@ func (p *Prediction) learner() (*online.Learner, error) {
 		return nil, exit.With(exit.Usage, fmt.Errorf("predict: --model NAME: %s has %s", p.State, strings.Join(names, ", ")))
 	}
 	if cfg != nil {
+		if cfg.Models[name].Streams == nil {
+			return nil, exit.With(exit.Config, fmt.Errorf("predict: %s has no model %s, which %s holds", p.Config, name, p.State))
+		}
 		if p.Data.Raw, err = cfg.Raw(name, p.Data.Stream); err != nil {
 			return nil, exit.With(exit.Usage, err)
 		}
