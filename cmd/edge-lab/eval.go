@@ -99,6 +99,7 @@ func (e *labEvaluation) addModel(cmd *cobra.Command) {
 	f.Var(cli.TextFlag{Text: (*string)(&e.Mixing.Experts.Regression), Name: "SWITCH"}, "regression", "the regression among the experts: on or off (default as configured: on)")
 	f.BoolVar(&e.Alone, "alone", false, "the Gaussian process answers alone: no experts, and --temporal off")
 	f.Float64Var(&e.Noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: every label is right (default as configured: 0.01)")
+	f.Lookup("label-noise").DefValue = "0" // which --help does not show beside the text above
 	f.Float64Var(&e.Coverage, "coverage", -1, "`FRACTION` of the prediction sets that should contain the label; 0: no sets (default as configured: 0.9)")
 	f.Float64Var(&e.Abstain.NoveltyAbove, "abstain-novelty", -1, "abstain where the novelty is above this `FRACTION` (default as configured: never)")
 	f.Float64Var(&e.Abstain.ConfidenceBelow, "abstain-confidence", -1, "abstain where the top probability is below this (default as configured: never)")

@@ -249,7 +249,10 @@ func newEvalAskCommand() *cobra.Command {
 		Long: `ask learns only the labels that a strategy requests, within --budget, and judges
 every row. Each label is learnt before the next row (or in minibatches of
 --batch). Several strategies and budgets give a curve, and --against-full how many
-labels each strategy needs for the error of all labels.`,
+labels each strategy needs for the error of all labels.
+
+As in the daemon, a new model spends the budget of its next 2400 samples first, and
+saves it later: of a file with fewer than 4800 rows it learns more than --budget.`,
 		Example: `  edge eval ask gas.csv.gz --query margin --budget 0.05
   edge eval ask gas.csv.gz --query margin,random --budget 0.01,0.02,0.05,0.1,0.2,1 --seeds 3 --against-full`,
 		Args: cobra.MinimumNArgs(1),

@@ -162,14 +162,17 @@ func TestEvalWithConfig(t *testing.T) {
 // A flag that no configuration allows is an error of usage, which says what is wanted.
 func TestEvalRefusesFlags(t *testing.T) {
 	path := harness.TableFile(t, "table.csv", 20)
-	for flags, want := range map[string]string{
-		"--kernel foo":   "edge: kernel: foo: want shared or per-class\n",
-		"--inducing 1":   "edge: inducing: 1: want inducing points, 2 to 1000\n",
-		"--coverage 1.5": "edge: conformal.coverage: 1.5: want 0 (no sets), or 0.5 to 0.999\n",
-		"--stream s":     "edge: --stream names a stream of a configuration: give -c FILE\n",
+	for args, want := range map[string]string{
+		"eval --kernel foo":       "edge: kernel: foo: want shared or per-class\n",
+		"eval --inducing 1":       "edge: inducing: 1: want inducing points, 2 to 1000\n",
+		"eval --coverage 1.5":     "edge: conformal.coverage: 1.5: want 0 (no sets), or 0.5 to 0.999\n",
+		"eval --stream s":         "edge: --stream names a stream of a configuration: give -c FILE\n",
+		"train --kernel foo":      "edge: kernel: foo: want shared or per-class\n",
+		"train --label-noise 0.6": "edge: label_noise.start: 0.6: want probability, 0 to 0.5\nlabel_noise.start: 0.6: want at most label_noise.max\n",
 	} {
-		if code, _, errOut := edge(t, append([]string{"eval", path}, strings.Fields(flags)...)...); code != exit.Usage || errOut != want {
-			t.Errorf("%s: exit %d: %q, want %q", flags, code, errOut, want)
+		flags := strings.Fields(args)
+		if code, _, errOut := edge(t, append(flags, path)...); code != exit.Usage || errOut != want {
+			t.Errorf("%s: exit %d: %q, want %q", args, code, errOut, want)
 		}
 	}
 }

@@ -188,7 +188,7 @@ func TestTrainRefuses(t *testing.T) {
 		"resume of nothing":        {[]string{"-c", config, "-o", db, "--resume"}, exit.Runtime, "begins anew"},
 		"holdout and test":         {[]string{"--holdout", "0.1", "--test", table}, exit.Usage, "give one of them"},
 		"model without a config":   {[]string{"--model", "m"}, exit.Usage, "give -c FILE"},
-		"more inducing than there": {[]string{"--inducing", "5000"}, exit.Runtime, "inducing"},
+		"more inducing than there": {[]string{"--inducing", "5000"}, exit.Usage, "inducing"},
 	} {
 		code, _, errOut := edge(t, append([]string{"train", table}, c.args...)...)
 		if code != c.code || !strings.Contains(errOut, c.want) {

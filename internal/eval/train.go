@@ -67,7 +67,7 @@ func (t *Training) Check() error {
 	case t.Online && t.Holdout == 0 && t.Test == "":
 		return errors.New("--online is judged by held-out rows: give --holdout or --test")
 	}
-	return t.How.Validate()
+	return cmp.Or(t.How.Validate(), (&Overrides{Inducing: t.Inducing, Kernel: t.Kernel, Noise: t.Noise}).check())
 }
 
 // learnerConfig returns the configuration of the model, and the configuration file
