@@ -275,7 +275,7 @@ func TestPayloadOfACursor(t *testing.T) {
 			t.Errorf("%q: %+v, want %+v", payload, got, c)
 		}
 	}
-	if got, ok := parseCursor("1048583"); !ok || got != (Cursor{Found: true, Sequence: 7 + SessionGap, Session: 7}) {
+	if got, ok := parseCursor("1048583"); !ok || got != (Cursor{Found: true, Sequence: 7 + SessionGap, Session: 8}) {
 		t.Errorf("of an earlier program: %+v", got)
 	}
 	for _, payload := range []string{"", "-1", "x", "1 2 x", "1 2 3 4", "4611686018427387904"} {

@@ -95,7 +95,7 @@ func parseCursor(payload string) (c Cursor, ok bool) {
 		*to = n
 	}
 	if len(words) == 1 && c.Sequence > SessionGap {
-		c.Session = c.Sequence - SessionGap
+		c.Session = c.Sequence - SessionGap + 1 // the newest commit was before the session
 	}
 	c.Found = c.Sequence > 0
 	return c, true
