@@ -201,7 +201,7 @@ func (s Stream) checkPayload() error {
 			errs = append(errs, field.Check(false, key, fmt.Sprintf("%.40q", name), "names of 1 to 256 bytes"))
 		case seen[name]:
 			errs = append(errs, field.Check(false, key, name, "each name once"))
-		case len(s.Fields) == 0 && s.named() && slices.Contains(s.reserved(), name):
+		case len(s.Fields) == 0 && s.named() && slices.Contains(s.reserved(), name) && s.Entries.Where[name] == nil:
 			errs = append(errs, field.Check(false, key, name, "another name: this one is the payload's own (or give its path in fields)"))
 		}
 		seen[name] = true

@@ -115,7 +115,7 @@ var entryCases = []struct {
 	{name: "features of members", format: FormatJSON, payload: `{"Time":"t","a":{"x":1},"b":[{"x":2},{"x":3}],"c":{"y":4}}`,
 		set: func(s *Stream) {
 			byKey("*", map[string]field.Words{"x": {"*"}})(s)
-			s.Features, s.Stage.Signals, s.Fields = []string{"x"}, nil, map[string]string{"x": "x"}
+			s.Features, s.Stage.Signals = []string{"x"}, nil
 		}, want: []string{"a 1", "b 2 3"}},
 	{name: "features below a key", format: FormatJSON, payload: `{"tags":{"a":{"x":1},"b":{"features":[2]}}}`,
 		set: func(s *Stream) { byKey("tags.*", nil)(s); s.Features, s.Stage.Signals = []string{"x"}, nil }, want: []string{"a 1", "b 2"}},

@@ -27,67 +27,83 @@ func checkPath(key, path string) error {
 	}
 	for rest, more := path, true; more; {
 		var step string
-		step, rest, more = cutStep(rest, '.')
-		parts := []string{step}
-		if name, word, ok := selection(step); ok {
-			parts = []string{name, word}
+		step, rest, more = cutStep(rest)
+		valid := isPlain(step)
+		if inner, word, ok := selection(step); ok {
+			valid = word != "" && checkPath(key, inner) == nil
 		}
-		if !isPlain(parts...) {
+		if !valid {
 			return field.Check(false, key, fmt.Sprintf("%q", path), `keys and array indices with . between them (in a key, \ before each of .*?#@|!{}[]), or [KEY=WORD] for the entry of an array`)
 		}
 	}
 	return nil
 }
 
-// isPlain reports whether each part of a path is a key.
-func isPlain(parts ...string) bool {
-	for _, part := range parts {
-		for i := 0; i < len(part); i++ {
-			if part[i] == '\\' {
-				i++ // what follows is literal
-			} else if strings.IndexByte(`*?#@|!{}[]`, part[i]) >= 0 {
+// isPlain reports whether a step of a path is a key.
+func isPlain(step string) bool {
+	for i := 0; i < len(step); i++ {
+		if step[i] == '\\' {
+			if i++; i == len(step) { // what follows is literal
 				return false
 			}
-			if i == len(part) {
-				return false
-			}
-		}
-		if part == "" {
+		} else if strings.IndexByte(`*?#@|!{}[]`, step[i]) >= 0 {
 			return false
 		}
 	}
-	return true
+	return step != ""
 }
 
-// cutStep returns what is before the first separator that is not literal, and what is after it.
-func cutStep(path string, separator byte) (step, rest string, more bool) {
-	for i := 0; i < len(path); i++ {
-		switch path[i] {
-		case '\\':
-			i++
-		case separator:
-			return path[:i], path[i+1:], true
-		}
+// cutStep returns the first step of a path, and the rest. The dots in a selection are its own.
+func cutStep(path string) (step, rest string, more bool) {
+	from := 0
+	if strings.HasPrefix(path, "[") {
+		from = max(0, indexOf(path, ']'))
+	}
+	if i := indexOf(path[from:], '.'); i >= 0 {
+		return path[:from+i], path[from+i+1:], true
 	}
 	return path, "", false
 }
 
-// selection returns the parts of a step [KEY=WORD], which is the first entry of an array that
-// has the word under the key.
-func selection(step string) (key, word string, ok bool) {
-	inner, begins := strings.CutPrefix(step, "[")
-	inner, ends := strings.CutSuffix(inner, "]")
-	if !begins || !ends {
-		return "", "", false
+// indexOf returns the index of a character that has no backslash before it, −1 if there is none.
+func indexOf(path string, c byte) int {
+	for i := 0; i < len(path); i++ {
+		switch path[i] {
+		case '\\':
+			i++
+		case c:
+			return i
+		}
 	}
-	return cutStep(inner, '=')
+	return -1
+}
+
+// selection returns the parts of a step [KEY=WORD], which is the first entry of an array that
+// has the word at the path KEY.
+func selection(step string) (key, word string, ok bool) {
+	if at := indexOf(step, '='); at > 0 && step[0] == '[' && indexOf(step, ']') == len(step)-1 {
+		return step[1:at], literal(step[at+1 : len(step)-1]), true
+	}
+	return "", "", false
+}
+
+// literal returns a text without the backslashes before its characters.
+func literal(text string) string {
+	var plain []byte
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+		}
+		plain = append(plain, text[i])
+	}
+	return string(plain)
 }
 
 // selects reports whether a path has a selection.
 func selects(path string) bool {
 	for rest, more := path, true; more; {
 		var step string
-		step, rest, more = cutStep(rest, '.')
+		step, rest, more = cutStep(rest)
 		if _, _, ok := selection(step); ok {
 			return true
 		}
@@ -106,14 +122,14 @@ func at(v gjson.Result, path string) gjson.Result {
 	}
 	for rest, more := path, true; more; {
 		var step string
-		step, rest, more = cutStep(rest, '.')
+		step, rest, more = cutStep(rest)
 		v = opened(v)
 		key, word, ok := selection(step)
 		switch {
 		case !v.IsObject() && !v.IsArray():
 			return gjson.Result{}
 		case ok:
-			v = entryWith(v, key, PlainName(word))
+			v = entryWith(v, key, word)
 		default:
 			v = v.Get(step)
 		}
@@ -121,11 +137,11 @@ func at(v gjson.Result, path string) gjson.Result {
 	return v
 }
 
-// entryWith returns the first entry of an array that has a word under a key.
+// entryWith returns the first entry of an array that has a word at a path.
 func entryWith(v gjson.Result, key, word string) gjson.Result {
 	if v.IsArray() {
 		for _, e := range v.All() {
-			if text, ok := textOf(e.Get(key)); ok && text == word {
+			if text, ok := textOf(at(e, key)); ok && text == word {
 				return e
 			}
 		}
@@ -171,7 +187,7 @@ func firstKey(path string) string { return splitPath(path)[0] }
 // beginsWithKey reports whether a path begins with a key, and not with an index or a selection,
 // as those of an array do.
 func beginsWithKey(path string) bool {
-	step, _, _ := cutStep(path, '.')
+	step, _, _ := cutStep(path)
 	_, _, selects := selection(step)
 	return !selects && strings.Trim(step, "0123456789") != ""
 }

@@ -73,7 +73,7 @@ func TestSpecialKeys(t *testing.T) {
 
 // Wildcards, queries and modifiers of gjson are no paths.
 func TestPathsWithoutMeaning(t *testing.T) {
-	for _, path := range []string{"*", "a.*", "a?", "a.#", "a.#.b", "a.#(b>1)", "@reverse", "a|b", "!true", "{a,b}", "[a,b]", "a[0]", `a\`, ".a", "a.", "a..b", "", "[a]", "[=b]", "[a=]", "[a=b*]", `[a=b\]`, "a[b=c]", "[a=b]c"} {
+	for _, path := range []string{"*", "a.*", "a?", "a.#", "a.#.b", "a.#(b>1)", "@reverse", "a|b", "!true", "{a,b}", "[a,b]", "a[0]", `a\`, ".a", "a.", "a..b", "", "[a]", "[=b]", "[a=]", `[a=b\]`, "a[b=c]", "[a=b]c", "[a*=b]", "[a..b=c]", "[a=b", "[[a=b]=c].d", "[a.b]", "[=]"} {
 		s := special(FormatJSON, func(s *Stream) { s.Fields = map[string]string{"x": path} })
 		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("fields.x %q: want keys and array indices", path)) {
 			t.Errorf("%q: %v", path, err)
@@ -161,10 +161,12 @@ func TestPathsThroughTextsAndEntries(t *testing.T) {
 		{"records", FormatJSON, records, `[{"n":"temp","v":21.5},{"u":"%"},{"n":"hum","v":40},{"n":"hum","v":41}]`, rowsOf2(40, 21.5)},
 		{"records in another order", FormatCBOR, records, asCBOR(t, `[{"v":40,"n":"hum"},{"v":21.5,"n":"temp"}]`), rowsOf2(40, 21.5)},
 		{"a record too few", FormatJSON, records, `[{"n":"temp","v":21.5}]`, nil},
-		{"records below a key", FormatJSON, map[string]string{"h": `values.[id=dev\.hum].v`, "t": "values.[id=7].v"}, `{"values":[{"id":7,"v":21.5},{"id":"dev.hum","v":40}]}`, rowsOf2(40, 21.5)},
+		{"records below a key", FormatJSON, map[string]string{"h": `values.[id=dev.hum].v`, "t": "values.[id=7].v"}, `{"values":[{"id":7,"v":21.5},{"id":"dev.hum","v":40}]}`, rowsOf2(40, 21.5)},
 		{"records in a text", FormatJSON, map[string]string{"h": `values.[id=hum].v`, "t": "values.[id=temp].v"}, `{"values":"[{\"id\":\"temp\",\"v\":21.5},{\"id\":\"hum\",\"v\":40}]"}`, rowsOf2(40, 21.5)},
 		{"records that are arrays", FormatJSON, map[string]string{"h": "[0=hum].1", "t": "[0=temp].1"}, `[["temp",21.5],["hum",40]]`, rowsOf2(40, 21.5)},
 		{"an equals sign", FormatJSON, map[string]string{"h": `[a\=b=c=d].v`, "t": "[n=true].v"}, `[{"a=b":"c=d","v":40},{"n":true,"v":21.5}]`, rowsOf2(40, 21.5)},
+		{"a path in a selection", FormatJSON, map[string]string{"h": `rx.[gw.id=g 2*].[c.0.n=x\]\\].v`, "t": "rx.[gw.id=g1].v"}, `{"rx":[{"gw":{"id":"g1"},"v":21.5},[{"gw":1}],{"gw":"{\"id\":\"g1\"}","v":22}]}`, nil},
+		{"paths in selections", FormatJSON, map[string]string{"h": `rx.[gw.id=g.2\]\\].v`, "t": "rx.[gw.id=g1].v"}, `{"rx":[{"gw":{"id":"g1"},"v":21.5},{"gw":"{\"id\":\"g.2]\\\\\"}","v":40}]}`, rowsOf2(40, 21.5)},
 		{"no array", FormatJSON, map[string]string{"h": `a.[n=hum].v`, "t": "a.[n=temp].v"}, `{"a":{"n":"hum","v":40}}`, nil},
 	} {
 		for _, signals := range []bool{true, false} {
@@ -223,7 +225,7 @@ func FuzzPath(f *testing.F) {
 		steps := v
 		for rest, more := path, true; more && steps.Type == gjson.JSON; {
 			var step string
-			step, rest, more = cutStep(rest, '.')
+			step, rest, more = cutStep(rest)
 			if steps = opened(steps.Get(step)); !more && steps.Raw != opened(got).Raw {
 				t.Fatalf("%s in %s is %q, in steps %q", path, payload, got.Raw, steps.Raw)
 			}

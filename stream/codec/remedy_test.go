@@ -55,6 +55,8 @@ func TestRemedies(t *testing.T) {
 		{FormatValue, `{"value":21.5}`, "format: json the path of the value in fields"},
 		{FormatCBOR, "\xa1\x61x\xd8\x57\x50" + strings.Repeat("\x00", 16), "malformed: tag 87, a typed array of other numbers than floats of 16, 32 or 64 bits and whole numbers, is not read"},
 		{FormatCBOR, "\xa1\x61x\xd8\x55\x43\x00\x00\x00", "malformed: tag 85, a typed array: want a byte string of numbers of 4 bytes each"},
+		{FormatValue, "12:30", `signal "x" is "12:30": want a number`},
+		{FormatValue, "1795363500.123:0.1:0.2", `signal "x" is "0.1:0.2": want a number`},
 		{formatCSV, `1;2`, "1 cells, want 2, with commas between them"},
 	} {
 		s := DefaultStream()
@@ -118,7 +120,7 @@ func TestRemedyOfMissing(t *testing.T) {
 func TestQuotedValues(t *testing.T) {
 	s := DefaultStream()
 	s.Topics, s.Format, s.Stage.Signals = []string{"a"}, FormatValue, []string{"x"}
-	for payload, want := range map[string]float64{`"21.5"`: 21.5, ` "ON" `: 1, `"\u004fFF"`: 0} {
+	for payload, want := range map[string]float64{"1795363500.123:91.2": 91.2, `"21.5"`: 21.5, ` "ON" `: 1, `"\u004fFF"`: 0} {
 		if got, err := mustDecoder(t, s).Decode([]byte(payload)); err != nil || got[0].X[0] != want {
 			t.Errorf("Decode(%s) = %+v, %v, want %v", payload, got, err, want)
 		}

@@ -22,7 +22,7 @@ func (c valueCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		}
 		return c.signal(new(Scratch), 0, payload)
 	}
-	v, err := decimal(string(bytes.TrimSpace(payload)))
+	v, err := decimal(afterTime(string(bytes.TrimSpace(payload))))
 	if err != nil {
 		return nil, Refuse(NotANumber, "%w; signals in place of features read words and units", err)
 	}
@@ -43,7 +43,7 @@ func (c valueCodec) signal(s *Scratch, i int, payload []byte) ([]Reading, *Refus
 	if strings.HasPrefix(text, `"`) && gjson.Valid(text) && !rule.known(s.x, text) {
 		text = gjson.Parse(text).Str
 	}
-	if err := rule.text(s.x, text); err != nil {
+	if err := rule.text(s.x, afterTime(text)); err != nil {
 		if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
 			err = Refuse(NotANumber, "signal %.40q is JSON: with format: json the path of the value in fields reads it, for several topics with an input for each", rule.name)
 		}
@@ -61,6 +61,15 @@ func (c valueCodec) signal(s *Scratch, i int, payload []byte) ([]Reading, *Refus
 	}
 	s.readings = append(s.readings[:0], r)
 	return s.readings, nil
+}
+
+// afterTime returns a value without the Unix time that collectd writes before it, as in
+// 1795363500.123:91.2.
+func afterTime(text string) string {
+	if when, value, ok := strings.Cut(text, ":"); ok && len(when) >= len("1000000000") && isDecimal(when) {
+		return value
+	}
+	return text
 }
 
 // DecodeMessage is DecodeTo for streams with signals, of which the topic may name one.
