@@ -265,8 +265,9 @@ func (c jsonCodec) object(v gjson.Result, flat bool) ([]float64, *Refusal) {
 func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
 	x, have := make([]float64, len(c.paths)), make([]bool, len(c.paths))
 	missing, n := -1, 0
+	var inner texts
 	for i, path := range c.paths {
-		e := at(v, path)
+		e := inner.at(v, path)
 		if !e.Exists() {
 			if missing < 0 {
 				missing = i

@@ -113,25 +113,48 @@ func selects(path string) bool {
 
 // at returns what a path finds in a value. A text on the way that is itself an object or an array
 // of JSON is read as that.
-func at(v gjson.Result, path string) gjson.Result {
-	if strings.IndexByte(path, '[') < 0 {
-		found := v.Get(path)
+func at(v gjson.Result, path string) gjson.Result { return new(texts).at(v, path) }
+
+// texts are the contents of texts of JSON on the way of several paths in one value, by the path up
+// to each: each is checked once.
+type texts map[string]gjson.Result
+
+// at is the function at.
+func (t *texts) at(v gjson.Result, path string) gjson.Result {
+	done := 0 // bytes of the path
+	for i := 0; *t != nil && i < len(path); i++ {
+		if path[i] != '.' {
+			continue
+		}
+		if inner, ok := (*t)[path[:i]]; ok {
+			v, done = inner, i+1
+		}
+	}
+	if v.Type != gjson.JSON {
+		return gjson.Result{}
+	}
+	if strings.IndexByte(path[done:], '[') < 0 {
+		found := v.Get(path[done:])
 		if found.Exists() || !strings.Contains(v.Raw, `"{`) && !strings.Contains(v.Raw, `"[`) {
 			return found
 		}
 	}
-	for rest, more := path, true; more; {
+	for rest, more := path[done:], true; more; {
 		var step string
 		step, rest, more = cutStep(rest)
-		v = opened(v)
-		key, word, ok := selection(step)
-		switch {
-		case !v.IsObject() && !v.IsArray():
-			return gjson.Result{}
-		case ok:
+		if key, word, ok := selection(step); ok {
 			v = entryWith(v, key, word)
-		default:
+		} else {
 			v = v.Get(step)
+		}
+		if more && v.Type == gjson.String {
+			if v = opened(v); *t == nil {
+				*t = texts{}
+			}
+			(*t)[path[:len(path)-len(rest)-1]] = v
+		}
+		if more && v.Type != gjson.JSON {
+			return gjson.Result{}
 		}
 	}
 	return v
@@ -141,7 +164,7 @@ func at(v gjson.Result, path string) gjson.Result {
 func entryWith(v gjson.Result, key, word string) gjson.Result {
 	if v.IsArray() {
 		for _, e := range v.All() {
-			if text, ok := textOf(at(e, key)); ok && text == word {
+			if text, ok := textOf(at(opened(e), key)); ok && text == word {
 				return e
 			}
 		}

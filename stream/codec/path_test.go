@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -167,6 +168,7 @@ func TestPathsThroughTextsAndEntries(t *testing.T) {
 		{"an equals sign", FormatJSON, map[string]string{"h": `[a\=b=c=d].v`, "t": "[n=true].v"}, `[{"a=b":"c=d","v":40},{"n":true,"v":21.5}]`, rowsOf2(40, 21.5)},
 		{"a path in a selection", FormatJSON, map[string]string{"h": `rx.[gw.id=g 2*].[c.0.n=x\]\\].v`, "t": "rx.[gw.id=g1].v"}, `{"rx":[{"gw":{"id":"g1"},"v":21.5},[{"gw":1}],{"gw":"{\"id\":\"g1\"}","v":22}]}`, nil},
 		{"paths in selections", FormatJSON, map[string]string{"h": `rx.[gw.id=g.2\]\\].v`, "t": "rx.[gw.id=g1].v"}, `{"rx":[{"gw":{"id":"g1"},"v":21.5},{"gw":"{\"id\":\"g.2]\\\\\"}","v":40}]}`, rowsOf2(40, 21.5)},
+		{"records that are texts", FormatJSON, records, `["{n:\"hum\"}","{\"n\":\"hum\",\"v\":40}",7,"{\"n\":\"temp\",\"v\":21.5}"]`, rowsOf2(40, 21.5)},
 		{"no array", FormatJSON, map[string]string{"h": `a.[n=hum].v`, "t": "a.[n=temp].v"}, `{"a":{"n":"hum","v":40}}`, nil},
 	} {
 		for _, signals := range []bool{true, false} {
@@ -202,6 +204,35 @@ func TestMembersInTexts(t *testing.T) {
 	}
 }
 
+// A text is checked once for all paths that go on in it.
+func TestTextsAreCheckedOnce(t *testing.T) {
+	s := DefaultStream()
+	s.Topics, s.Fields = []string{"a"}, map[string]string{}
+	inner := map[string]float64{}
+	for i := range 200 {
+		name := fmt.Sprintf("x%03d", i)
+		inner[name], s.Fields[name] = float64(i), "data."+name
+		s.Stage.Signals = append(s.Stage.Signals, name)
+	}
+	text, err := json.Marshal(inner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := json.Marshal(map[string]string{"data": string(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := mustDecoder(t, s)
+	n := testing.AllocsPerRun(10, func() {
+		if r, err := d.Decode(payload); err != nil || r[0].X[199] != 199 {
+			t.Error(r, err)
+		}
+	})
+	if n > 100 {
+		t.Errorf("%v allocations for 200 paths, want less than one each", n)
+	}
+}
+
 // A path without selections finds in steps what it finds at once.
 func FuzzPath(f *testing.F) {
 	f.Add(`{"a":{"b":[1,{"c":2}]}}`, "a.b.1.c")
@@ -213,13 +244,21 @@ func FuzzPath(f *testing.F) {
 		}
 		v := gjson.Parse(payload)
 		got := at(v, path)
+		var inner texts
+		step, _, _ := cutStep(path)
+		inner.at(v, step+".a")
+		for range 2 {
+			if again := inner.at(v, path); again.Raw != got.Raw {
+				t.Fatalf("%s in %s is %q, then %q", path, payload, got.Raw, again.Raw)
+			}
+		}
 		if got.Exists() && !gjson.Valid(got.Raw) {
 			t.Fatalf("%s in %s is %q", path, payload, got.Raw)
 		}
-		if !strings.Contains(path, "[") && v.Get(path).Exists() && got.Raw != v.Get(path).Raw {
+		if v.Type == gjson.JSON && !strings.Contains(path, "[") && v.Get(path).Exists() && got.Raw != v.Get(path).Raw {
 			t.Fatalf("%s in %s is %q, want %q", path, payload, got.Raw, v.Get(path).Raw)
 		}
-		if opened(v).Type != gjson.JSON || repeatedKey(v) != "" || strings.Contains(path, "[") {
+		if v.Type != gjson.JSON || repeatedKey(v) != "" || strings.Contains(path, "[") {
 			return
 		}
 		steps := v

@@ -238,8 +238,9 @@ func (w *rows) values(v gjson.Result) *Refusal {
 // oneRow reports whether an array of arrays or objects is one row, in which a path such as
 // 0.hz finds a value.
 func (w *rows) oneRow(v gjson.Result) bool {
+	var inner texts
 	return w.keyed == "" && slices.ContainsFunc(w.paths, func(path string) bool {
-		e := at(v, path)
+		e := inner.at(v, path)
 		return e.Exists() && !e.IsArray() && !e.IsObject()
 	})
 }
@@ -354,8 +355,9 @@ func (w *rows) members(v gjson.Result) *Refusal {
 	}
 	values := make([]gjson.Result, len(w.names))
 	if w.paths != nil {
+		var inner texts
 		for i, path := range w.paths {
-			values[i] = at(v, path)
+			values[i] = inner.at(v, path)
 		}
 	} else {
 		for key, e := range v.All() {
