@@ -82,6 +82,16 @@ func (g *joiner) add(topic, device string, value float64, now time.Time) ([]floa
 	return u.x, nil
 }
 
+// refusal returns the error of a value that is none: on a topic of no feature that is the reason.
+func (g *joiner) refusal(topic string, err error) error {
+	if g != nil {
+		if _, other := g.topics.Index(topic); other != nil {
+			return other
+		}
+	}
+	return err
+}
+
 // drop removes the values of a device.
 func (g *joiner) drop(e *list.Element) {
 	u := g.order.Remove(e).(*partialSample)

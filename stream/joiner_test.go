@@ -111,3 +111,20 @@ func TestJoinerOfRepetitions(t *testing.T) {
 		}
 	})
 }
+
+// A message on a topic of no feature is refused for its topic, whatever it has.
+func TestJoinerOfOtherTopics(t *testing.T) {
+	in("a time beside the values", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		s := codec.DefaultStream()
+		s.Topics, s.TopicTemplate, s.Format, s.Features = []string{"plant/+/+"}, "plant/{device}/{feature}", codec.FormatValue, []string{"a", "b"}
+		cfg.Streams, cfg.Labels = map[string]codec.Stream{"vibration": s}, nil
+		r, _ := watched(cfg, m, t, newFakeJournal())
+		r.send("plant/p7/time", "2026-11-22T16:05:00Z")
+		r.send("plant/p7/a", "closed")
+		time.Sleep(time.Second)
+		rejected := r.node.Stats().Streams["vibration"].Rejected
+		r.stop()
+		equal(t, "refused", []string{fmt.Sprint(rejected)}, []string{"map[not_a_number:1 unknown_feature:1]"})
+	})
+}

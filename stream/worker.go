@@ -243,7 +243,7 @@ func (w *worker) read(it *item, src *source) error {
 		}
 		var err error
 		if readings, err = src.decoder.DecodeTo(scratch, msg.Payload); err != nil {
-			return err
+			return src.joiner.refusal(msg.Topic, err)
 		}
 		row = -1
 		if len(readings) > 1 && len(w.ready) < 2 && src.joiner == nil && len(src.feeds) > 0 {
