@@ -192,14 +192,20 @@ func (w *worker) take(it *item, src *source) error {
 	return nil
 }
 
-// endLabel ends the held label of a device where that of a message was refused:
+// endLabel ends the held labels of devices where the label of a message was refused:
 // the rows that follow are not of the label before.
 func (w *worker) endLabel(it *item, src *source, err error) {
 	var r *codec.Refusal
 	if st := src.stage; st.opts.Config.Hold.Set() && errors.As(err, &r) && r.Reason == codec.BadLabel {
-		device := src.match(it.msg.Topic, r.Device).device
 		st.touch(it)
-		w.made(it, st, st.EndLabel(device, signal.FromTime(it.msg.Arrived), it.msg.Retained || w.away() > 0))
+		devices := r.Devices
+		if len(devices) == 0 {
+			devices = []string{""} // that of the topic
+		}
+		for _, named := range devices {
+			device := src.match(it.msg.Topic, named).device
+			w.made(it, st, st.EndLabel(device, signal.FromTime(it.msg.Arrived), it.msg.Retained || w.away() > 0))
+		}
 	}
 }
 

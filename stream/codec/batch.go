@@ -91,7 +91,7 @@ func noEntries(v gjson.Result) *Refusal {
 // inEntry puts the key of a member, or the index of an entry, before the cause of a refusal.
 func inEntry(err *Refusal, key gjson.Result, entry int) *Refusal {
 	if key.Type == gjson.String {
-		return Refuse(err.Reason, "member %.40q: %w", key.Str, err.Err).of(err.Device)
+		return Refuse(err.Reason, "member %.40q: %w", key.Str, err.Err).of(err.Devices...)
 	}
 	return within(err, entry)
 }
@@ -101,8 +101,15 @@ func inEntry(err *Refusal, key gjson.Result, entry int) *Refusal {
 func (w *rows) batch(root, entries gjson.Result) *Refusal {
 	var common Reading
 	if err := w.identity(&common, root); err != nil {
-		device, _ := w.marks.device(w.marks.texts(w.found), none)
-		return err.of(device)
+		_ = w.entries(entries) // for their devices
+		byDevice(w.list)
+		for n := 0; len(w.list) > 0; w.list = w.list[n:] {
+			n = SameDevice(w.list)
+			if device := w.list[0].Device; device != "" {
+				err.Devices = append(err.Devices, device)
+			}
+		}
+		return err
 	}
 	if err := w.entries(entries); err != nil {
 		return err
@@ -161,5 +168,5 @@ func (w *rows) entries(v gjson.Result) *Refusal {
 
 // within puts the index of an entry before the cause of a refusal.
 func within(err *Refusal, entry int) *Refusal {
-	return Refuse(err.Reason, "entry %d: %w", entry, err.Err).of(err.Device)
+	return Refuse(err.Reason, "entry %d: %w", entry, err.Err).of(err.Devices...)
 }

@@ -104,5 +104,5 @@ func (c *cells) device() string {
 
 // onLine puts the line of the payload before the cause of a refusal.
 func onLine(err *Refusal, line int) *Refusal {
-	return Refuse(err.Reason, "line %d: %w", line, err.Err).of(err.Device)
+	return Refuse(err.Reason, "line %d: %w", line, err.Err).of(err.Devices...)
 }

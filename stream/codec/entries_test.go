@@ -158,24 +158,28 @@ func TestCommonTimeOfMembers(t *testing.T) {
 	}
 }
 
-// A refusal has the device of the entry.
+// A refusal has the device of the entry, or those of the entries whose common label it is.
 func TestDeviceOfRefusal(t *testing.T) {
 	for _, c := range []struct {
 		format, payload string
 		set             func(*Stream)
+		want            string
 	}{
-		{FormatJSON, `{"dev":"b","x":1,"label":""}`, nil},
-		{FormatJSON, `[{"dev":"a","x":1,"label":"ok"},{"dev":"b","x":1,"label":""}]`, nil},
-		{FormatJSON, `{"batch":[{"dev":"a","x":1},{"dev":"b","x":1,"label":""}]}`, nil},
-		{FormatJSON, `{"dev":"b","x":1,"batch":[[1]],"label":""}`, nil},
-		{FormatCBOR, asCBOR(t, `[{"dev":"a","x":1},{"dev":"b","x":1,"label":""}]`), nil},
-		{FormatJSON, `{"a":{"x":1},"b":[{"x":1,"label":""}]}`, byKey("*", nil)},
-		{formatInflux, "m,dev=a x=1\nm,dev=b x=1,label=\"\"\n", nil},
-		{formatCSV, "a,1,ok\nb,1," + strings.Repeat("l", 300), func(s *Stream) { s.Columns = []string{"dev", "x", "label"} }},
+		{FormatJSON, `{"dev":"b","x":1,"label":""}`, nil, "b"},
+		{FormatJSON, `[{"dev":"a","x":1,"label":"ok"},{"dev":"b","x":1,"label":""}]`, nil, "b"},
+		{FormatJSON, `{"batch":[{"dev":"a","x":1},{"dev":"b","x":1,"label":""}]}`, nil, "b"},
+		{FormatJSON, `{"dev":"b","x":1,"batch":[[1]],"label":""}`, nil, "b"},
+		{FormatCBOR, asCBOR(t, `[{"dev":"a","x":1},{"dev":"b","x":1,"label":""}]`), nil, "b"},
+		{FormatJSON, `{"a":{"x":1},"b":[{"x":1,"label":""}]}`, byKey("*", nil), "b"},
+		{formatInflux, "m,dev=a x=1\nm,dev=b x=1,label=\"\"\n", nil, "b"},
+		{formatCSV, "a,1,ok\nb,1," + strings.Repeat("l", 300), func(s *Stream) { s.Columns = []string{"dev", "x", "label"} }, "b"},
+		{FormatJSON, `{"batch":[{"dev":"c","x":1},{"dev":"a","x":2},{"dev":"c","x":3}],"label":""}`, nil, "c a"},
+		{FormatJSON, `{"label":"","tags":{"a":{"x":1},"b":{"x":2}}}`, byKey("tags.*", nil), "a b"},
+		{FormatJSON, `{"batch":[{"dev":"c","x":1},{"dev":"a","x":"no"}],"label":""}`, nil, "c"},
 	} {
 		readings, err := mustDecoder(t, gateway(c.format, c.set)).Decode([]byte(c.payload))
-		if r := (*Refusal)(nil); !errors.As(err, &r) || r.Reason != BadLabel || r.Device != "b" {
-			t.Errorf("%s: Decode(%q) = %v, %v, want a bad label of device b", c.format, c.payload, readings, err)
+		if r := (*Refusal)(nil); !errors.As(err, &r) || r.Reason != BadLabel || strings.Join(r.Devices, " ") != c.want {
+			t.Errorf("%s: Decode(%q) = %v, %v, want a bad label of %s", c.format, c.payload, readings, err, c.want)
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package codec
 
+import "slices"
+
 // Reason classifies a refusal. The set is closed, because it is a metric label.
 type Reason string
 
@@ -39,14 +41,17 @@ func Reasons() []Reason {
 type Refusal struct {
 	Topic  string
 	Reason Reason
-	Err    error  // cause, with its place in the payload
-	Device string // of the entry that is refused, as in Reading; "" where the payload does not name it
+	Err    error // cause, with its place in the payload
+
+	// Devices are those of what is refused, as in Reading: of an entry, or of all that have a label
+	// in common. None where the payload does not name them.
+	Devices []string
 }
 
-// of sets the device, and returns the refusal.
-func (r *Refusal) of(device string) *Refusal {
-	if r.Device == "" {
-		r.Device = device
+// of sets the devices where there are none, but for "", and returns the refusal.
+func (r *Refusal) of(devices ...string) *Refusal {
+	if len(r.Devices) == 0 && !slices.Contains(devices, "") {
+		r.Devices = devices
 	}
 	return r
 }
