@@ -170,10 +170,7 @@ func (w *worker) take(it *item, src *source) error {
 		return nil
 	}
 	for i := range readings {
-		if r := &readings[i]; r.Label != "" && r.Source == w.node {
-			w.report.refuse(src, src.models, msg, codec.Refuse(codec.BadLabel, "its source is this node: a model must not learn its own labels"))
-			r.Label = ""
-		}
+		w.dropOwnLabel(src, msg, &readings[i])
 	}
 	if err := st.read(msg, src, readings); err != nil {
 		return err

@@ -153,20 +153,25 @@ func refuseUnrouted(name string) *codec.Refusal {
 
 // refusePanic reads a message and refuses it after a panic: the broker would send it again
 // after every restart.
-func refusePanic(read func(*item, *source) error, it *item, src *source) error {
-	err := catchPanic(read, it, src)
-	if err == nil {
-		return nil
-	}
-	if p := (*online.Panic)(nil); errors.As(err, &p) {
-		return codec.Refuse(codec.Fault, "%w", p)
-	}
-	return err
-}
-
-func catchPanic(read func(*item, *source) error, it *item, src *source) (err error) {
+func refusePanic(read func(*item, *source) error, it *item, src *source) (err error) {
+	defer func() {
+		if err == nil {
+			return // p would be allocated
+		}
+		if p := (*online.Panic)(nil); errors.As(err, &p) {
+			err = codec.Refuse(codec.Fault, "%w", p)
+		}
+	}()
 	defer online.Recover(&err)
 	return read(it, src)
+}
+
+// dropOwnLabel drops the label of a reading that this node itself has sent.
+func (w *worker) dropOwnLabel(src *source, msg *mqtt.Message, r *codec.Reading) {
+	if r.Label != "" && r.Source == w.node {
+		w.report.refuse(src, src.models, msg, codec.Refuse(codec.BadLabel, "its source is this node: a model must not learn its own labels"))
+		r.Label = ""
+	}
 }
 
 // forward hands a message to the committer. If the committer is behind, the message is held. Where
@@ -275,10 +280,7 @@ func (w *worker) read(it *item, src *source) error {
 	for i := range readings {
 		r := &readings[i]
 		from := src.match(msg.Topic, r.Device)
-		if r.Label != "" && r.Source == w.node {
-			w.report.refuse(src, src.models, msg, codec.Refuse(codec.BadLabel, "its source is this node: a model must not learn its own labels"))
-			r.Label = ""
-		}
+		w.dropOwnLabel(src, msg, r)
 		switch {
 		case r.Selection != nil && r.Label != "":
 			if err := w.selection(it, src, r, from.levels); err != nil {
