@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"edge/internal/report"
 	"edge/online"
 	"edge/stream"
 )
@@ -124,7 +125,7 @@ func (f *follower) receive(topic string, payload []byte, retained bool) {
 		if device != "" {
 			topic += "/" + device
 		}
-		f.open = append(keepLast(f.open, keptRows-1), labelQuery{levels[0], levels[1], row, topic})
+		f.open = append(report.KeepLast(f.open, keptRows-1), labelQuery{levels[0], levels[1], row, topic})
 	case len(levels) == 3 && levels[2] == "metrics": // those of before may be kept
 		if m := f.learners[[2]string{levels[0], levels[1]}]; m != nil {
 			m.version = max(m.version, gjson.GetBytes(payload, "version").Uint())
@@ -267,11 +268,3 @@ func (f *follower) newQueries() []labelQuery {
 const maxModels = 64 // with scores, whatever is published
 
 const keptDrifts = 40 // of a model
-
-// keepLast drops all but the last n elements, in place.
-func keepLast[T any](list []T, n int) []T {
-	if len(list) <= n {
-		return list
-	}
-	return append(list[:0], list[len(list)-n:]...)
-}

@@ -144,7 +144,7 @@ func (s *publishedScores) drifted(node, model, detail string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.model(node, model); m != nil {
-		m.drifts = append(keepLast(m.drifts, keptDrifts-1), report.Drift{N: m.judged, Detail: terminal.Plain(detail)})
+		m.drifts = append(report.KeepLast(m.drifts, keptDrifts-1), report.Drift{N: m.judged, Detail: terminal.Plain(detail)})
 	}
 }
 

@@ -78,3 +78,11 @@ type CoursePoint struct {
 
 	Time time.Time `json:"ts"`
 }
+
+// KeepLast drops all but the last n elements of a history, in place.
+func KeepLast[T any](list []T, n int) []T {
+	if len(list) <= n {
+		return list
+	}
+	return append(list[:0], list[len(list)-n:]...)
+}

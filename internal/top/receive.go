@@ -100,7 +100,7 @@ func (n *nodeState) receiveEvent(payload []byte) {
 
 // note adds an event at the present time.
 func (n *nodeState) note(model, event, detail string) {
-	n.events = append(keepLast(n.events, keptEvents-1), report.EventView{Time: time.Now(), Model: terminal.Plain(model), Event: terminal.Plain(event), Detail: terminal.Plain(detail)})
+	n.events = append(report.KeepLast(n.events, keptEvents-1), report.EventView{Time: time.Now(), Model: terminal.Plain(model), Event: terminal.Plain(event), Detail: terminal.Plain(detail)})
 }
 
 func (n *nodeState) receiveResponse(command string, payload []byte) {
@@ -150,7 +150,7 @@ func (n *nodeState) receiveMetrics(model string, payload []byte) {
 	at := report.CoursePoint{N: received.N, Error: float64(received.Error), LogLoss: float64(received.LogLoss), WindowError: float64(received.Window.Error), WindowLogLoss: float64(received.Window.LogLoss), Time: time.Now()}
 	defined := !math.IsNaN(at.Error + at.LogLoss + at.WindowError + at.WindowLogLoss)
 	if n := len(m.Course); defined && (n == 0 || m.Course[n-1].N != at.N) {
-		m.Course = append(keepLast(m.Course, report.CoursePoints-1), at)
+		m.Course = append(report.KeepLast(m.Course, report.CoursePoints-1), at)
 	}
 }
 
@@ -176,5 +176,5 @@ func (n *nodeState) receivePrediction(model string, payload []byte, latest bool)
 		s.Class, s.Confidence = *p.Class, *p.Confidence
 	}
 	m.newest = p.Seq
-	m.Samples = append(keepLast(m.Samples, keptSamples-1), s)
+	m.Samples = append(report.KeepLast(m.Samples, keptSamples-1), s)
 }

@@ -108,7 +108,7 @@ func (n *nodeState) tick(now time.Time) {
 	for _, m := range n.models {
 		if d := now.Sub(m.ticked).Seconds(); !m.ticked.IsZero() && d > 0 && m.counted > 0 {
 			rate := float64(m.newest-m.counted) / d
-			m.Rate, m.Rates = score.Real(rate), append(keepLast(m.Rates, keptRates-1), rate)
+			m.Rate, m.Rates = score.Real(rate), append(report.KeepLast(m.Rates, keptRates-1), rate)
 		}
 		m.counted, m.ticked = m.newest, now
 	}
@@ -158,12 +158,4 @@ func (s *sampleView) idText() string {
 		}
 		return terminal.Plain(string(text))
 	}
-}
-
-// keepLast drops all but the last n elements, in place.
-func keepLast[T any](list []T, n int) []T {
-	if len(list) <= n {
-		return list
-	}
-	return append(list[:0], list[len(list)-n:]...)
 }

@@ -133,7 +133,7 @@ func (m *Monitor) OnPrediction(p *stream.Prediction) {
 	}
 	p.CopyTo(kept)
 	now := time.Now()
-	r.samples = append(keepLast(r.samples, keptSamples-1), sample{kept, now, p.Label})
+	r.samples = append(report.KeepLast(r.samples, keptSamples-1), sample{kept, now, p.Label})
 	r.timelines.add(p.Device, class, kept, now)
 }
 
@@ -155,16 +155,8 @@ func (m *Monitor) OnCommit(took time.Duration) {
 func (m *Monitor) OnEvent(e stream.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.events = append(keepLast(m.events, keptEvents-1), e)
+	m.events = append(report.KeepLast(m.events, keptEvents-1), e)
 	m.happened[e.Kind]++
-}
-
-// keepLast drops all but the last n, in place.
-func keepLast[T any](list []T, n int) []T {
-	if len(list) <= n {
-		return list
-	}
-	return append(list[:0], list[len(list)-n:]...)
 }
 
 // newest returns the sequence number of a model's newest sample.
