@@ -66,7 +66,7 @@ with 1 if the broker does not do what the configuration needs.`,
 			if !connect {
 				return nil
 			}
-			pub, err := broker.NewPublisher(cmd.Context(), c.MQTT, 0, nil, nil, func() {})
+			pub, err := broker.NewPublisher(cmd.Context(), c.MQTT, 0, broker.Listener{})
 			if err != nil {
 				return err
 			}

@@ -26,12 +26,10 @@ const (
 // own: a client that reconnects by itself may send new messages before the
 // repeated ones. One goroutine publishes.
 type Publisher struct {
-	cfg       mqtt.Config
-	qos       byte
-	filters   []string
-	receive   func(topic string, payload []byte, retained bool)
-	connected func()
-	end       chan struct{} // closed by Close
+	cfg    mqtt.Config
+	qos    byte
+	listen Listener
+	end    chan struct{} // closed by Close
 
 	mu       sync.Mutex
 	client   *Client    // of the present connection; nil without a connection
@@ -45,12 +43,17 @@ type publish struct {
 	token   paho.Token // of the latest attempt
 }
 
-// NewPublisher connects to the first server of cfg that answers. On every
-// connection it calls connected and subscribes to filters at QoS 0; receive is
-// called with the messages, and may be nil if filters is empty. When it returns, the
+// Listener says what a Publisher receives. The zero value: nothing.
+type Listener struct {
+	Filters   []string // subscribed to at QoS 0, on every connection
+	Receive   func(topic string, payload []byte, retained bool)
+	Connected func() // called on every connection, before it subscribes; may be nil
+}
+
+// NewPublisher connects to the first server of cfg that answers. When it returns, the
 // broker has answered the subscriptions, or ctx has ended.
-func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, filters []string, receive func(topic string, payload []byte, retained bool), connected func()) (*Publisher, error) {
-	p := &Publisher{cfg: cfg, qos: qos, filters: filters, receive: receive, connected: connected, end: make(chan struct{})}
+func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, listen Listener) (*Publisher, error) {
+	p := &Publisher{cfg: cfg, qos: qos, listen: listen, end: make(chan struct{})}
 	lost, subscribed, err := p.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -67,14 +70,16 @@ func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, filters []stri
 func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, subscribed []paho.Token, err error) {
 	lost = make(chan struct{})
 	c, err := Connect(ctx, p.cfg, Options{
-		Receive: func(m Message) { p.receive(m.Topic, m.Payload, m.Retained) },
+		Receive: func(m Message) { p.listen.Receive(m.Topic, m.Payload, m.Retained) },
 		Lost:    func() { close(lost) },
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	p.connected()
-	for some := range slices.Chunk(p.filters, mqtt.MaxFilters) {
+	if p.listen.Connected != nil {
+		p.listen.Connected()
+	}
+	for some := range slices.Chunk(p.listen.Filters, mqtt.MaxFilters) {
 		subscribed = append(subscribed, c.paho.SubscribeMultiple(mqtt.AtMostOnce(some), nil))
 	}
 	p.mu.Lock()

@@ -47,7 +47,7 @@ func TestPublisherSubscribesInSmallPackets(t *testing.T) {
 	}
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 0, filters, func(string, []byte, bool) {}, func() {})
+	pub, err := broker.NewPublisher(t.Context(), cfg, 0, broker.Listener{Filters: filters, Receive: func(string, []byte, bool) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestPublisherKeepsOrder(t *testing.T) {
 
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestPublisherIsSubscribed(t *testing.T) {
 			send(brokertest.Suback(p, 0x80))
 		}
 	})}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"a"}, nil, func() {})
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"a"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,11 +19,11 @@ func record(t *testing.T, connection, filter string) *recorder {
 	e := &recorder{payloads: map[string][]string{}}
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
-	client, err := broker.NewPublisher(t.Context(), cfg, 1, []string{filter}, func(topic string, payload []byte, _ bool) {
+	client, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{filter}, Receive: func(topic string, payload []byte, _ bool) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.payloads[topic] = append(e.payloads[topic], string(payload))
-	}, func() {})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

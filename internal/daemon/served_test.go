@@ -133,7 +133,7 @@ func publish(t *testing.T, connection, topic string, payloads ...string) {
 	t.Helper()
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (f *fleet) startNode(running context.Context, name string, as role) (*fleet
 		}
 		n.served <- err
 	}()
-	if n.pub, err = broker.NewPublisher(running, cfg.MQTT, 1, nil, nil, func() {}); err != nil {
+	if n.pub, err = broker.NewPublisher(running, cfg.MQTT, 1, broker.Listener{}); err != nil {
 		return nil, err
 	}
 	if !f.await(running, fleetPatience, func() bool { return n.daemon.Stats().Subscribed }) {

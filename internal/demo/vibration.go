@@ -115,7 +115,7 @@ func newSensor(d *Config, s *sensors) *sensor {
 // Play publishes until ctx ends, or a number of messages, and returns the number of windows
 // with a label.
 func (s *sensor) Play(ctx context.Context, connection mqtt.Config) (samples int, err error) {
-	pub, err := broker.NewPublisher(ctx, connection, byte(connection.QoS), nil, nil, func() {})
+	pub, err := broker.NewPublisher(ctx, connection, byte(connection.QoS), broker.Listener{})
 	if err != nil {
 		return 0, err
 	}

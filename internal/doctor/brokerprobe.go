@@ -82,7 +82,7 @@ func (p *brokerProbe) examine(ctx context.Context, inspect func(*broker.Client, 
 	}
 	connected := time.Since(began)
 	defer first.Close()
-	if p.publisher, err = broker.NewPublisher(ctx, cfg.MQTT, p.qos, nil, nil, func() {}); err != nil {
+	if p.publisher, err = broker.NewPublisher(ctx, cfg.MQTT, p.qos, broker.Listener{}); err != nil {
 		d.fail("broker", err.Error(), "a second connection was refused: does the broker limit them (max_connections)?")
 		return
 	}

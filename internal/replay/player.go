@@ -94,7 +94,7 @@ func (p *Player) Play(ctx context.Context, connection mqtt.Config) (rows int, er
 	if p.Ahead > 0 {
 		filters = follow.topics()
 	}
-	pub, err := broker.NewPublisher(ctx, connection, byte(connection.QoS), filters, follow.receive, follow.reconnected)
+	pub, err := broker.NewPublisher(ctx, connection, byte(connection.QoS), broker.Listener{Filters: filters, Receive: follow.receive, Connected: follow.reconnected})
 	if err != nil {
 		return 0, err
 	}

@@ -43,7 +43,7 @@ func (t *Viewer) Run(ctx context.Context, cfg mqtt.Config, in io.Reader, out io.
 	}
 	w := &client{state: newNodeState(cfg.BaseTopic, t.Node)}
 	var err error
-	w.publisher, err = broker.NewPublisher(ctx, cfg, 1, w.state.topics(), w.state.receive, func() {})
+	w.publisher, err = broker.NewPublisher(ctx, cfg, 1, broker.Listener{Filters: w.state.topics(), Receive: w.state.receive})
 	if err != nil {
 		return err
 	}
@@ -119,14 +119,14 @@ func onlyNode(ctx context.Context, cfg mqtt.Config) (string, error) {
 	var mu sync.Mutex
 	states := map[string]string{}
 	const limit = 1000
-	p, err := broker.NewPublisher(ctx, cfg, 0, []string{cfg.BaseTopic + "/+/state"}, func(topic string, payload []byte, _ bool) {
+	p, err := broker.NewPublisher(ctx, cfg, 0, broker.Listener{Filters: []string{cfg.BaseTopic + "/+/state"}, Receive: func(topic string, payload []byte, _ bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		name := strings.TrimSuffix(strings.TrimPrefix(topic, cfg.BaseTopic+"/"), "/state")
 		if len(states) < limit && len(payload) > 0 {
 			states[terminal.Plain(name)] = terminal.Plain(string(payload))
 		}
-	}, func() {})
+	}})
 	if err != nil {
 		return "", err
 	}

@@ -355,9 +355,9 @@ func TestLabelNamesTheSample(t *testing.T) {
 	cfg := config.Default().MQTT
 	cfg.Servers = []string{b.URL()}
 	got := make(chan string, 2)
-	node, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/hall/bearing/label/#"}, func(topic string, payload []byte, _ bool) {
+	node, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"edge/hall/bearing/label/#"}, Receive: func(topic string, payload []byte, _ bool) {
 		got <- topic + " " + string(payload)
-	}, func() {})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +386,7 @@ func newClient(t *testing.T, b *brokertest.Broker, node string) *client {
 	cfg.Servers = []string{b.URL()}
 	w := &client{state: newNodeState(cfg.BaseTopic, node)}
 	var err error
-	if w.publisher, err = broker.NewPublisher(t.Context(), cfg, 1, w.state.topics(), w.state.receive, func() {}); err != nil {
+	if w.publisher, err = broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: w.state.topics(), Receive: w.state.receive}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.publisher.Close)

@@ -178,7 +178,7 @@ func request(t *testing.T, b *brokertest.Broker, word string) {
 	answered := make(chan string, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
 	defer cancel()
-	pub, err := broker.NewPublisher(ctx, cfg, 1, []string{"edge/test/response/learning/waveform"}, func(_ string, payload []byte, _ bool) { answered <- string(payload) }, func() {})
+	pub, err := broker.NewPublisher(ctx, cfg, 1, broker.Listener{Filters: []string{"edge/test/response/learning/waveform"}, Receive: func(_ string, payload []byte, _ bool) { answered <- string(payload) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestBrokenMessages(t *testing.T) {
 		cfg := mqtt.DefaultConfig()
 		cfg.Servers = []string{b.URL()}
 		ready := make(chan struct{}, 10)
-		pub, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/#"}, func(topic string, payload []byte, _ bool) {
+		pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"edge/test/#"}, Receive: func(topic string, payload []byte, _ bool) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch topic {
@@ -295,7 +295,7 @@ func TestBrokenMessages(t *testing.T) {
 			case "edge/test/waveform/prediction":
 				answered++
 			}
-		}, func() {})
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

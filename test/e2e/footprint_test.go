@@ -56,7 +56,7 @@ http: {listen: ""}
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
 	ctx := t.Context()
-	pub, err := broker.NewPublisher(ctx, cfg, 1, nil, nil, func() {})
+	pub, err := broker.NewPublisher(ctx, cfg, 1, broker.Listener{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
-	listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"#"}, func(topic string, payload []byte, _ bool) { note("topic "+topic, string(payload)) }, func() {})
+	listener, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"#"}, Receive: func(topic string, payload []byte, _ bool) { note("topic "+topic, string(payload)) }})
 	if err != nil {
 		t.Fatal(err)
 	}

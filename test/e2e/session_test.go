@@ -34,13 +34,13 @@ func newSession(t *testing.T, connection string) *session {
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
 	var err error
-	s.pub, err = broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/#"}, func(topic string, payload []byte, retained bool) {
+	s.pub, err = broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"edge/test/#"}, Receive: func(topic string, payload []byte, retained bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !retained {
 			s.received[topic] = append(s.received[topic], string(payload))
 		}
-	}, func() {})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -223,11 +223,11 @@ func TestPanicInTheLearner(t *testing.T) {
 		}
 		cfg := mqtt.DefaultConfig()
 		cfg.Servers = []string{s.broker.URL()}
-		listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
+		listener, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"edge/test/event"}, Receive: func(_ string, payload []byte, _ bool) {
 			events.Lock()
 			defer events.Unlock()
 			events.received = append(events.received, gjson.GetBytes(payload, "event").String()+": "+gjson.GetBytes(payload, "detail").String())
-		}, func() {})
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

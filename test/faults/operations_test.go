@@ -176,7 +176,7 @@ func acks(op operation) (n int) {
 func (s *scenario) publish(number, from, to int, asking ...string) error {
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.URL()}
-	pub, err := broker.NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
+	pub, err := broker.NewPublisher(s.t.Context(), cfg, 1, broker.Listener{})
 	if err != nil {
 		return err
 	}
@@ -290,7 +290,7 @@ func (s *scenario) outage(start func(config, store string) *harness.Daemon, begi
 	answered, events := map[string]int{}, []string{}
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.URL()}
-	listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/waveform/prediction", "edge/test/event"}, func(topic string, payload []byte, _ bool) {
+	listener, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"edge/test/waveform/prediction", "edge/test/event"}, Receive: func(topic string, payload []byte, _ bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		if strings.HasSuffix(topic, "event") {
@@ -298,7 +298,7 @@ func (s *scenario) outage(start func(config, store string) *harness.Daemon, begi
 			return
 		}
 		answered[gjson.GetBytes(payload, "id").String()]++
-	}, func() {})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,9 +112,9 @@ func TestStateFileTakenAway(t *testing.T) {
 			events := make(chan string, 100)
 			cfg := mqtt.DefaultConfig()
 			cfg.Servers = []string{f.broker.URL()}
-			listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
+			listener, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"edge/test/event"}, Receive: func(_ string, payload []byte, _ bool) {
 				events <- gjson.GetBytes(payload, "event").String() + " " + gjson.GetBytes(payload, "detail").String()
-			}, func() {})
+			}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -110,7 +110,7 @@ func (s *soak) ask() *asking {
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.URL()}
 	subscribed := make(chan struct{}, 1)
-	pub, err := broker.NewPublisher(s.t.Context(), cfg, 0, []string{"edge/test/waveform/prediction", "asking/ready"}, func(topic string, payload []byte, _ bool) {
+	pub, err := broker.NewPublisher(s.t.Context(), cfg, 0, broker.Listener{Filters: []string{"edge/test/waveform/prediction", "asking/ready"}, Receive: func(topic string, payload []byte, _ bool) {
 		if topic == "asking/ready" {
 			select {
 			case subscribed <- struct{}{}:
@@ -124,7 +124,7 @@ func (s *soak) ask() *asking {
 			a.took = append(a.took, time.Since(at))
 			delete(a.asked, gjson.GetBytes(payload, "id").String())
 		}
-	}, func() {})
+	}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

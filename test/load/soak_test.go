@@ -214,7 +214,7 @@ func (s *soak) connect() {
 	}
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.URL()}
-	pub, err := broker.NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
+	pub, err := broker.NewPublisher(s.t.Context(), cfg, 1, broker.Listener{})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -190,7 +190,7 @@ func compareJournal(t *testing.T, config, store string, rows []dataset.Row, tota
 func publishAnonymous(t *testing.T, connection string, row func(int) *dataset.Row, stop chan struct{}, published *atomic.Int64) error {
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
 	if err != nil {
 		return err
 	}
@@ -336,7 +336,7 @@ func TestBurstWithoutIDs(t *testing.T) {
 			}
 			cfg := mqtt.DefaultConfig()
 			cfg.Servers = []string{connection.URL()}
-			pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
+			pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -124,7 +124,7 @@ http: {listen: "%[5]s"}
 func (n *clustered) publish(servers []string, stop chan struct{}) error {
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = servers
-	pub, err := broker.NewPublisher(n.t.Context(), cfg, 1, nil, nil, func() {})
+	pub, err := broker.NewPublisher(n.t.Context(), cfg, 1, broker.Listener{})
 	if err != nil {
 		return err
 	}

@@ -229,7 +229,7 @@ func (n *tortured) next(from *dataset.Waveform, row *dataset.Row) {
 func (n *tortured) publish(connection string, stop chan struct{}) error {
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(n.t.Context(), cfg, 1, nil, nil, func() {})
+	pub, err := broker.NewPublisher(n.t.Context(), cfg, 1, broker.Listener{})
 	if err != nil {
 		return err
 	}

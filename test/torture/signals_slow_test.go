@@ -157,7 +157,7 @@ func undisturbed(t *testing.T, path string, n int) map[string]bool {
 func publishRows(t *testing.T, connection string, tap *harness.Tap, stop chan struct{}, n *int) error {
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
 	if err != nil {
 		return err
 	}

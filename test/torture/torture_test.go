@@ -183,7 +183,7 @@ func (l *tortureLoad) start(t *testing.T, connection string) {
 	t.Helper()
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func Subscribe(t *testing.T, connection string, filters []string, heard func(top
 	t.Helper()
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, filters, func(topic string, payload []byte, _ bool) { heard(topic, payload) }, func() {})
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: filters, Receive: func(topic string, payload []byte, _ bool) { heard(topic, payload) }})
 	if err != nil {
 		t.Fatal(err)
 	}
