@@ -3,7 +3,6 @@ package stream
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -285,18 +284,12 @@ type ClassScore struct {
 
 // DescribeScores returns the published form of scores.
 func DescribeScores(f *score.Figures) Scores {
-	defined := func(n uint64, v float64) score.Real {
-		if n == 0 {
-			return score.Real(math.NaN())
-		}
-		return score.Real(v)
-	}
 	baseline := func(b *score.Baseline) BaselineScore {
-		return BaselineScore{N: b.N, Error: defined(b.N, b.Error), LogLoss: defined(b.N, b.NLL)}
+		return BaselineScore{N: b.N, Error: score.Judged(b.N, b.Error), LogLoss: score.Judged(b.N, b.NLL)}
 	}
 	s := Scores{
-		N: f.N, Error: defined(f.N, f.Error), Accuracy: defined(f.N, 1-f.Error), BalancedAccuracy: defined(f.N, float64(f.Balanced)), Kappa: defined(f.N, float64(f.Kappa)),
-		MacroF1: defined(f.N, f.MacroF1), LogLoss: defined(f.N, f.NLL), Brier: defined(f.N, f.Brier), ECE: defined(f.N, f.ECE),
+		N: f.N, Error: score.Judged(f.N, f.Error), Accuracy: score.Judged(f.N, 1-f.Error), BalancedAccuracy: score.Judged(f.N, float64(f.Balanced)), Kappa: score.Judged(f.N, float64(f.Kappa)),
+		MacroF1: score.Judged(f.N, f.MacroF1), LogLoss: score.Judged(f.N, f.NLL), Brier: score.Judged(f.N, f.Brier), ECE: score.Judged(f.N, f.ECE),
 		Abstention: f.Abstained, Sets: f.Sets, PerClass: make(map[string]ClassScore, len(f.PerClass)),
 	}
 	s.Baselines.ClassPrior, s.Baselines.LastLabel = baseline(&f.Prior), baseline(&f.Last)

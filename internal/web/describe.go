@@ -42,20 +42,12 @@ func (m *Monitor) describeNode() *nodeView {
 	return v
 }
 
-// judged returns a score, NaN before the first judged sample.
-func judged(n uint64, v float64) score.Real {
-	if n == 0 {
-		return score.Real(math.NaN())
-	}
-	return score.Real(v)
-}
-
 func summarise(served *Model, s stream.ModelStats) report.ModelSummary {
 	st := served.Loop.Status()
 	sc := &st.Scores
 	v := report.ModelSummary{
-		Model: served.Name, N: sc.N, Error: judged(sc.N, sc.Error), LogLoss: judged(sc.N, sc.NLL),
-		Window:  report.WindowScore{N: sc.Window.N, Error: judged(sc.N, sc.Window.Error), LogLoss: judged(sc.N, sc.Window.NLL)},
+		Model: served.Name, N: sc.N, Error: score.Judged(sc.N, sc.Error), LogLoss: score.Judged(sc.N, sc.NLL),
+		Window:  report.WindowScore{N: sc.Window.N, Error: score.Judged(sc.N, sc.Window.Error), LogLoss: score.Judged(sc.N, sc.Window.NLL)},
 		Classes: append([]string{}, sc.Classes...), Pending: s.Pending, Built: st.Built, WarmedUp: st.WarmedUp, Learning: s.Learning, Drift: st.Drift.String(),
 	}
 	if st.Recovering {
@@ -70,7 +62,7 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 	sc := &st.Scores
 	v := &modelView{
 		V: 1, ModelSummary: summarise(served, s), Version: st.Learned,
-		scoresView: scoresView{judged(sc.N, 1-sc.Error), judged(sc.N, sc.Brier), judged(sc.N, sc.ECE), judged(sc.N, sc.MacroF1)},
+		scoresView: scoresView{score.Judged(sc.N, 1-sc.Error), score.Judged(sc.N, sc.Brier), score.Judged(sc.N, sc.ECE), score.Judged(sc.N, sc.MacroF1)},
 		Scores:     stream.DescribeScores(&sc.Figures), WindowScores: stream.DescribeScores(&sc.Window),
 		Reliability: append([]score.Bin{}, sc.Reliability...), Features: len(served.Config.Features),
 		Samples: []sampleView{}, Queries: queriesView{s.Asked, s.Answered, s.Unanswered, []queryView{}},

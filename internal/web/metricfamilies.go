@@ -25,41 +25,33 @@ func nodeMetrics() []metric {
 		{"edge_connected", "Whether there is a connection to the broker.", kindGauge, nil, single(func(s *scrape) float64 { return oneIf(s.node.Connected) })},
 		{"edge_subscribed", "Whether the broker has granted every subscription of this connection.", kindGauge, nil, single(func(s *scrape) float64 { return oneIf(s.node.Subscribed) })},
 		{"edge_degraded", "Whether the journal fails, so that nothing is learnt or acknowledged.", kindGauge, nil, single(func(s *scrape) float64 { return oneIf(s.node.Degraded) })},
-		{"edge_messages_received_total", "Messages, by stream; labels on topics of their own count as stream labels.", kindCounter, labelled("stream"), func(s *scrape, to values) {
-			for _, name := range field.Names(s.node.Streams) {
-				to.add(float64(s.node.Streams[name].Received), name)
+		{"edge_messages_received_total", "Messages, by stream; labels on topics of their own count as stream labels.", kindCounter, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to values) {
+			to.add(float64(of.Received), name)
+		})},
+		{"edge_messages_left_out_total", "Messages of which where takes nothing.", kindCounter, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to values) {
+			if of.LeftOut > 0 {
+				to.add(float64(of.LeftOut), name)
 			}
-		}},
-		{"edge_messages_left_out_total", "Messages of which where takes nothing.", kindCounter, labelled("stream"), func(s *scrape, to values) {
-			for _, name := range field.Names(s.node.Streams) {
-				if n := s.node.Streams[name].LeftOut; n > 0 {
-					to.add(float64(n), name)
-				}
-			}
-		}},
+		})},
 		{"edge_messages_rejected_total", "Messages and labels that taught nothing; those that no stream asks for count as stream none.", kindCounter, labelled("stream", "reason"), readRejected},
-		{"edge_last_message_timestamp_seconds", "When the last message came.", kindGauge, labelled("stream"), func(s *scrape, to values) {
-			for _, name := range field.Names(s.node.Streams) {
-				if of := s.node.Streams[name]; !of.Ended {
-					to.add(stamp(s.now.Add(-of.SinceMessage)), name)
-				}
+		{"edge_last_message_timestamp_seconds", "When the last message came.", kindGauge, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to values) {
+			if !of.Ended {
+				to.add(stamp(s.now.Add(-of.SinceMessage)), name)
 			}
-		}},
+		})},
 		{"edge_messages_dropped_total", "What a bounded queue gave up, and by which rule.", kindCounter, labelled("queue", "policy"), readDropped},
-		{"edge_signal_rows_total", "Rows of signals that came.", kindCounter, labelled("stream"), eachSignals(func(n *stream.SignalStats, name string, to values) {
+		{"edge_signal_rows_total", "Rows of signals that came.", kindCounter, byStream, eachSignals(func(n *stream.SignalStats, name string, to values) {
 			to.add(float64(n.Rows), name)
 		})},
-		{"edge_signal_samples_total", "Samples made of rows.", kindCounter, labelled("stream"), eachSignals(func(n *stream.SignalStats, name string, to values) {
+		{"edge_signal_samples_total", "Samples made of rows.", kindCounter, byStream, eachSignals(func(n *stream.SignalStats, name string, to values) {
 			to.add(float64(n.Samples), name)
 		})},
 		{"edge_signal_events_total", "What happened to rows, windows and devices on the way to samples.", kindCounter, labelled("stream", "what"), eachSignals(readSignalEvents)},
-		{"edge_signal_devices", "Devices whose rows are remembered.", kindGauge, labelled("stream"), func(s *scrape, to values) {
-			eachSignals(func(n *stream.SignalStats, name string, to values) {
-				if !s.node.Streams[name].Ended {
-					to.add(float64(n.Devices), name)
-				}
-			})(s, to)
-		}},
+		{"edge_signal_devices", "Devices whose rows are remembered.", kindGauge, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to values) {
+			if of.Signals != nil && !of.Ended {
+				to.add(float64(of.Signals.Devices), name)
+			}
+		})},
 		{"edge_redelivered_total", "Samples and labels that had been taught already.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Redelivered) })},
 		{"edge_observed_total", "Messages that were answered before their turn, while the journal could not be written or the queue was full; they come again.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.Observed) })},
 		{"edge_connect_failures_total", "Attempts to connect to the broker that failed.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.ConnectFailures) })},
@@ -77,15 +69,27 @@ func nodeMetrics() []metric {
 	}
 }
 
-// eachSignals reads the counters of each stream with signals.
-func eachSignals(read func(n *stream.SignalStats, name string, to values)) func(*scrape, values) {
+// eachStream reads a family of each stream.
+//
+//go:noinline
+func eachStream(read func(of *stream.StreamStats, name string, s *scrape, to values)) reader {
 	return func(s *scrape, to values) {
 		for _, name := range field.Names(s.node.Streams) {
-			if n := s.node.Streams[name].Signals; n != nil {
-				read(n, name, to)
-			}
+			of := s.node.Streams[name]
+			read(&of, name, s, to)
 		}
 	}
+}
+
+// eachSignals reads the counters of each stream with signals.
+//
+//go:noinline
+func eachSignals(read func(n *stream.SignalStats, name string, to values)) reader {
+	return eachStream(func(of *stream.StreamStats, name string, _ *scrape, to values) {
+		if of.Signals != nil {
+			read(of.Signals, name, to)
+		}
+	})
 }
 
 func readSignalEvents(n *stream.SignalStats, name string, to values) {

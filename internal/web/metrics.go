@@ -103,7 +103,7 @@ const (
 // labelled names the labels of a family.
 func labelled(names ...string) []string { return names }
 
-var byModel = labelled("model")
+var byModel, byStream = labelled("model"), labelled("stream")
 
 // The functions below that return a reader are not inlined: what they return would be in the
 // program once for each family: 23 KB of code and 18 KB of tables on arm64.

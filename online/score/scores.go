@@ -47,15 +47,11 @@ type Baseline struct {
 
 // MarshalJSON writes null for the scores of no sample.
 func (b Baseline) MarshalJSON() ([]byte, error) {
-	v := struct {
+	return json.Marshal(struct {
 		N     uint64 `json:"n"`
 		Error Real   `json:"error"`
 		NLL   Real   `json:"nll"`
-	}{b.N, Real(b.Error), Real(b.NLL)}
-	if b.N == 0 {
-		v.Error, v.NLL = Real(math.NaN()), Real(math.NaN())
-	}
-	return json.Marshal(v)
+	}{b.N, Judged(b.N, b.Error), Judged(b.N, b.NLL)})
 }
 
 // Abstentions are the results of an abstention rule.
@@ -84,6 +80,14 @@ type ClassScore struct {
 
 // Real is a number that is null in JSON where it is not defined.
 type Real float64
+
+// Judged returns a score of n judged samples, which is not defined for none.
+func Judged(n uint64, v float64) Real {
+	if n == 0 {
+		return Real(math.NaN())
+	}
+	return Real(v)
+}
 
 // MarshalJSON writes all digits.
 func (v Real) MarshalJSON() ([]byte, error) {

@@ -360,3 +360,11 @@ func TestDecodeRefuses(t *testing.T) {
 		})
 	}
 }
+
+// A score is null in JSON before the first judged sample.
+func TestJudged(t *testing.T) {
+	text, err := json.Marshal([]Real{Judged(0, 0.5), Judged(1, 0.5)})
+	if err != nil || string(text) != "[null,0.5]" {
+		t.Errorf("%s, %v", text, err)
+	}
+}
