@@ -192,15 +192,22 @@ func (c *contents) visit(bucket string, key, value []byte, keep bool) (h *modelC
 		h = newModelContents()
 		c.models[name] = h
 	}
-	payload, err := unseal(k, bucket, key, value)
+	payload, err := c.unseal(k, bucket, key, value)
 	if err != nil {
 		return h, err
 	}
-	c.known = true
-	if !keep {
-		return h, h.add(k, generation, key, value, payload, nil)
+	var kept []byte
+	if keep {
+		kept = value
 	}
-	return h, h.add(k, generation, key, value, payload, value)
+	return h, h.add(k, generation, key, value, payload, kept)
+}
+
+// unseal returns the payload of a sealed value, by which the file is known as one of this package.
+func (c *contents) unseal(k kind, bucket string, key, value []byte) ([]byte, error) {
+	payload, err := unseal(k, bucket, key, value)
+	c.known = c.known || err == nil
+	return payload, err
 }
 
 // add adds a checked value of a model; kept is the value, or nil if it is not kept.
@@ -242,40 +249,35 @@ func (h *modelContents) add(k kind, generation string, key, value, payload, kept
 // and keeps them for a rollback. A repair drops them, so that the node cannot
 // unsubscribe from filters that its configuration no longer has.
 func (c *contents) addSession(bucket string, key, value []byte) error {
-	payload, err := unseal(kindSession, bucket, key, value)
-	if err != nil {
-		return err
+	payload, err := c.unseal(kindSession, bucket, key, value)
+	if err == nil {
+		_, err = decodeFilters(payload)
 	}
-	c.known = true
-	if _, err := decodeFilters(payload); err != nil {
-		return err
+	if err == nil {
+		c.filters = value
 	}
-	c.filters = value
-	return nil
+	return err
 }
 
 // addTaken checks the list of taken messages, which belongs to no model, and keeps
 // it for a repair.
 func (c *contents) addTaken(bucket string, key, value []byte) error {
-	payload, err := unseal(kindTaken, bucket, key, value)
-	if err != nil {
-		return err
+	payload, err := c.unseal(kindTaken, bucket, key, value)
+	if err == nil {
+		_, err = decodeTaken(payload)
 	}
-	c.known = true
-	if _, err := decodeTaken(payload); err != nil {
-		return err
+	if err == nil {
+		c.taken = value
 	}
-	c.taken = value
-	return nil
+	return err
 }
 
 // readNumber decodes a value that is one number and belongs to no model.
 func (c *contents) readNumber(k kind, bucket string, key, value []byte, decode func([]byte) (uint64, error)) (uint64, error) {
-	payload, err := unseal(k, bucket, key, value)
+	payload, err := c.unseal(k, bucket, key, value)
 	if err != nil {
 		return 0, err
 	}
-	c.known = true
 	return decode(payload)
 }
 

@@ -55,12 +55,9 @@ func (ds *drafts) putWindows(w *online.Windows) error {
 // addWindows checks the windows of a stream, which belong to no model, and keeps them
 // for a rollback. A repair drops them: rows that came later may be lost.
 func (c *contents) addWindows(key, value []byte, keep bool) error {
-	if _, err := unseal(kindWindows, bucketMeta, key, value); err != nil {
-		return err
-	}
-	c.known = true
-	if keep {
+	_, err := c.unseal(kindWindows, bucketMeta, key, value)
+	if err == nil && keep {
 		c.windows[string(key)] = value
 	}
-	return nil
+	return err
 }
