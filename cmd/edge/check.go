@@ -49,11 +49,9 @@ with 1 if the broker does not do what the configuration needs.`,
 			if err != nil {
 				return err
 			}
-			if state, err := c.StorePath(); err == nil {
-				if store, err := statefile.Open(state); err == nil {
-					c = statefile.Effective(store, c)
-					store.Close()
-				}
+			if store, err := statefile.Of(c); err == nil {
+				c = statefile.Effective(store, c)
+				store.Close()
 			}
 			out := terminal.Writer{To: cmd.OutOrStdout()}
 			doctor.Describe(out, path, c, verbose)

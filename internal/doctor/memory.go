@@ -137,11 +137,7 @@ type learntModel struct{ classes, members int }
 // modelsLearnt counts the classes of each model in the state file, and the members of its
 // fleet. It cannot be read while a daemon has it open. A model without state has neither.
 func modelsLearnt(cfg *config.Config) (map[string]learntModel, error) {
-	path, err := cfg.StorePath()
-	if err != nil {
-		return nil, err
-	}
-	store, err := statefile.Open(path)
+	store, err := statefile.Of(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -89,13 +89,9 @@ func unusedAdvice(name string) string {
 // examineState warns of states that no model continues. It cannot read the file while a
 // daemon has it open; its log has the warning then.
 func examineState(d *Diagnosis, cfg *config.Config) {
-	path, err := cfg.StorePath()
+	store, err := statefile.Of(cfg)
 	if err != nil {
-		return // examineDisk reports it
-	}
-	store, err := statefile.Open(path)
-	if err != nil {
-		return
+		return // examineDisk reports a path that cannot be used
 	}
 	defer store.Close()
 	for _, name := range statefile.Unused(store, cfg) {

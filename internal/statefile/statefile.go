@@ -34,6 +34,15 @@ func Open(path string) (*persist.Store, error) {
 	return store, err
 }
 
+// Of opens the state file of a configuration for reading.
+func Of(cfg *config.Config) (*persist.Store, error) {
+	path, err := cfg.StorePath()
+	if err != nil {
+		return nil, err
+	}
+	return Open(path)
+}
+
 // Effective returns the configuration that a daemon with this state file applies:
 // see config.Config.Effective. A model that the store does not hold, or whose shape is
 // damaged, keeps its configuration.
