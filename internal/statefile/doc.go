@@ -4,6 +4,7 @@
 //
 //	Find       whether there is a file
 //	Open       an existing file, read-only
+//	Of         that of a configuration
 //	Effective  the configuration that applies beside the states in it
 //	Unused     the models that the configuration does not name
 //	Vacant     whether a model has learnt nothing

@@ -62,6 +62,18 @@ func (b Birth) ID() uint64 {
 	return b.Number<<48 | h.Sum64()>>16
 }
 
+// EncodeBirth appends a birth.
+func EncodeBirth(e *wire.Encoder, b *Birth) {
+	e.Uint(b.Number)
+	e.String(b.Author)
+	e.Uint64(b.Tag)
+}
+
+// DecodeBirth reads the birth that EncodeBirth appended.
+func DecodeBirth(d *wire.Decoder) Birth {
+	return Birth{Number: d.Uint(), Author: d.String(maxName), Tag: d.Uint64()}
+}
+
 // Common is a common basis: where the members of a fleet begin, whose parameters are then
 // averaged. It is immutable once it is in a Set.
 type Common struct {
@@ -95,9 +107,7 @@ func (b *Basis) rounded() Basis {
 func (c *Common) AppendBinary(dst []byte) ([]byte, error) {
 	start := len(dst)
 	e := &wire.Encoder{Buf: append(dst, commonMagic...)}
-	e.Uint(c.Number)
-	e.String(c.Author)
-	e.Uint64(c.Tag)
+	EncodeBirth(e, &c.Birth)
 	e.Uint64(c.Features)
 	encodeCounts(e, c.Classes, c.Counts)
 	e.Int(c.Params.M)
@@ -121,7 +131,7 @@ func DecodeCommon(data []byte) (*Common, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Common{Birth: Birth{Number: d.Uint(), Author: d.String(maxName), Tag: d.Uint64()}, Features: d.Uint64()}
+	c := &Common{Birth: DecodeBirth(d), Features: d.Uint64()}
 	c.Classes, c.Counts = decodeCounts(d)
 	m, features := d.Int(maxInducing, "inducing points"), d.Int(maxFeatures, "features")
 	if d.Err() == nil && (m < 1 || features < 1 || c.Number < 1 || c.Number > lastBirth || c.Author == "") {
@@ -132,6 +142,28 @@ func DecodeCommon(data []byte) (*Common, error) {
 		return nil, err
 	}
 	return c, c.Basis.check()
+}
+
+// EncodeStart appends a basis that has an encoding, or that there is none.
+func (c *Common) EncodeStart(e *wire.Encoder) {
+	e.Bool(c != nil)
+	if c != nil {
+		data, _ := c.AppendBinary(nil)
+		e.Block(data)
+	}
+}
+
+// DecodeStart reads the basis that EncodeStart appended; nil: there is none.
+func DecodeStart(d *wire.Decoder) *Common {
+	if !d.Bool() {
+		return nil
+	}
+	c, err := DecodeCommon(d.Block(d.Len(), "basis"))
+	if err != nil {
+		d.Abort(err)
+		return nil
+	}
+	return c
 }
 
 // minAlike is the least overlap of two members' classes at which they share a basis.

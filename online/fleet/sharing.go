@@ -181,16 +181,10 @@ func (r *Receiver) mean(m *Merge, s *Set, b Birth) (mean []float64, n int) {
 
 func (s *Sharing) encode() []byte {
 	var e wire.Encoder
-	e.Uint(s.Number)
-	e.String(s.Author)
-	e.Uint64(s.Tag)
+	EncodeBirth(&e, &s.Birth)
 	e.Int(s.Members)
 	e.Bool(s.Settled)
-	e.Bool(s.Start != nil)
-	if s.Start != nil {
-		data, _ := s.Start.AppendBinary(nil) // adopt has tried it
-		e.Block(data)
-	}
+	s.Start.EncodeStart(&e) // adopt has tried it
 	e.Int(len(s.Move))
 	e.Floats32(s.Move)
 	return e.Buf
@@ -198,18 +192,11 @@ func (s *Sharing) encode() []byte {
 
 // decodeSharing reads the values that encode wrote.
 func decodeSharing(d *wire.Decoder) *Sharing {
-	s := &Sharing{Birth: Birth{Number: d.Uint(), Author: d.String(maxName), Tag: d.Uint64()}, Members: d.Int(MaxMembers+1, "number of members"), Settled: d.Bool()}
+	s := &Sharing{Birth: DecodeBirth(d), Members: d.Int(MaxMembers+1, "number of members"), Settled: d.Bool()}
 	if d.Err() == nil && (s.Number > lastBirth || s.Number > 0 && s.Author == "") {
 		d.Fail("basis %d of %.40q", s.Number, s.Author)
 	}
-	if d.Bool() {
-		start, err := DecodeCommon(d.Block(d.Len(), "basis"))
-		if err != nil {
-			d.Abort(err)
-			return s
-		}
-		s.Start = start
-	}
+	s.Start = DecodeStart(d)
 	if n := d.Count(maxInducing*maxFeatures, 4, "number of parameters"); n > 0 {
 		s.Move = make([]float32, n)
 		d.Fill32(s.Move, "parameters")
