@@ -61,7 +61,7 @@ type item struct {
 	mutation   *mutation     // of a request; nil for other messages
 	scratch    codec.Scratch // memory of the features of examples
 	predecoded predecoded
-	home       itemPool
+	home       mqtt.Pool[item]
 
 	answerOnly bool // the message comes again, and is learnt then
 	idle       bool // its samples are learnt only by a label with the id last
@@ -74,17 +74,9 @@ type item struct {
 	outdated []string  // streams whose stored windows the message makes outdated
 }
 
-// itemPool keeps unused items. Unlike sync.Pool it keeps them over a garbage
-// collection, and never more than its capacity.
-type itemPool chan *item
-
-const keptItems = 64
-
-func newItem(home itemPool, msg *mqtt.Message) *item {
-	var it *item
-	select {
-	case it = <-home:
-	default:
+func newItem(home mqtt.Pool[item], msg *mqtt.Message) *item {
+	it := home.Get()
+	if it == nil {
 		it = &item{home: home}
 	}
 	it.msg = msg
@@ -102,10 +94,7 @@ func (it *item) free() {
 	if it.values, it.outdated = it.values[:0], it.outdated[:0]; cap(it.values) > manyValues {
 		it.values = nil
 	}
-	select {
-	case it.home <- it:
-	default:
-	}
+	it.home.Put(it)
 }
 
 // entryKey identifies an entry of the message by topic and payload. It is never 0.

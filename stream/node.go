@@ -161,7 +161,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	n.worker = &worker{
 		node: cfg.Node, ring: n.ring, deferred: n.deferred, router: n.router(), unrouted: n.unrouted, out: n.queue, report: n.report,
 		outbox: n.outbox, qos: qos, onPrediction: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
-		items: make(itemPool, keptItems), batch: batch{ws: model.NewWorkspace(), readers: deps.Readers}, stageClock: stageClock{stages: n.stages(), seen: time.Now()},
+		items: mqtt.NewPool[item](), batch: batch{ws: model.NewWorkspace(), readers: deps.Readers}, stageClock: stageClock{stages: n.stages(), seen: time.Now()},
 	}
 	turned := make(chan struct{}, 1)
 	n.committer = &committer{

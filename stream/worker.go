@@ -33,7 +33,7 @@ type worker struct {
 
 	started time.Time
 	ws      *model.Workspace
-	items   itemPool
+	items   mqtt.Pool[item]
 	routes  []*source
 
 	prediction Prediction // reused for each prediction

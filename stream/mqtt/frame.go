@@ -42,7 +42,7 @@ type frameConn struct {
 type inbound struct {
 	in       *bufio.Reader
 	limit    int // bytes of a PUBLISH packet after its fixed header
-	messages pool[Message]
+	messages Pool[Message]
 
 	// Set before the first Read. Where one is nil, paho reads the packets.
 	onMessage func(*Message)       // receives a message in the reader's goroutine, and must not wait
@@ -89,7 +89,7 @@ func newFrameConn(conn net.Conn, maxPayload int, writeTimeout time.Duration) *fr
 	const topicAndID = 2 + topic.MaxLength + 2
 	f := &frameConn{
 		Conn:     conn,
-		inbound:  inbound{limit: topicAndID + maxPayload + 1, messages: make(pool[Message], pooled), alive: make(chan struct{}, 1)},
+		inbound:  inbound{limit: topicAndID + maxPayload + 1, messages: NewPool[Message](), alive: make(chan struct{}, 1)},
 		outbound: outbound{writeTimeout: writeTimeout, room: make(chan struct{}, 1)},
 	}
 	f.in = bufio.NewReader(untilClosing{f})

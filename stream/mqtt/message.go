@@ -20,7 +20,7 @@ type Message struct {
 
 	conn   *Conn         // the connection behind From
 	packet []byte        // memory of the payload
-	home   pool[Message] // pool that the memory returns to; nil: the memory is not used again
+	home   Pool[Message] // pool that the memory returns to; nil: the memory is not used again
 }
 
 // Origin is a connection as the receiver of its messages uses it; *Conn is one.
@@ -51,8 +51,8 @@ type Origin interface {
 func MessageSize(m *Message) int { return len(m.Topic) + len(m.Payload) }
 
 // newMessage returns a message with memory for a packet.
-func newMessage(home pool[Message]) *Message {
-	m := home.get()
+func newMessage(home Pool[Message]) *Message {
+	m := home.Get()
 	if m == nil {
 		m = &Message{home: home}
 		m.Ack = m.acknowledge
@@ -73,5 +73,5 @@ func (m *Message) Free() {
 		return
 	}
 	m.conn, m.From, m.ID, m.Confirmed = nil, nil, 0, 0
-	m.home.put(m)
+	m.home.Put(m)
 }

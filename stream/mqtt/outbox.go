@@ -15,15 +15,15 @@ type Publication struct {
 	Payload  []byte
 	QoS      byte
 	Retained bool
-	home     pool[Publication] // pool that the memory returns to; nil: the payload has another owner
+	home     Pool[Publication] // pool that the memory returns to; nil: the payload has another owner
 }
 
 // size is the number of bytes by which the outbox and the broker bound a publication.
 func (m *Publication) size() int { return len(m.Topic) + len(m.Payload) }
 
 // newPublication returns a publication whose payload may be appended to.
-func newPublication(home pool[Publication]) *Publication {
-	m := home.get()
+func newPublication(home Pool[Publication]) *Publication {
+	m := home.Get()
 	if m == nil {
 		m = &Publication{home: home}
 	}
@@ -35,7 +35,7 @@ func newPublication(home pool[Publication]) *Publication {
 func (m *Publication) Free() {
 	if m.home != nil && cap(m.Payload) <= maxPooledBytes {
 		m.Retained = false
-		m.home.put(m)
+		m.home.Put(m)
 	}
 }
 
@@ -54,7 +54,7 @@ type Outbox struct {
 	queue    *Queue[*Publication]
 	window   int // number of publications that may be unacknowledged
 	counters *Counters
-	unused   pool[Publication]
+	unused   Pool[Publication]
 	culprit  culprit
 	refused  func(topic string, bytes int, limit bool)
 
@@ -64,7 +64,7 @@ type Outbox struct {
 }
 
 func NewOutbox(cfg OutboxConfig, c *Counters) *Outbox {
-	return &Outbox{queue: NewQueue(cfg.MaxMessages, cfg.MaxBytes, (*Publication).size), window: publishWindow, counters: c, unused: make(pool[Publication], pooled)}
+	return &Outbox{queue: NewQueue(cfg.MaxMessages, cfg.MaxBytes, (*Publication).size), window: publishWindow, counters: c, unused: NewPool[Publication]()}
 }
 
 // OnRefused sets a function that is called, before Serve, when a publication was discarded

@@ -1,16 +1,19 @@
 package mqtt
 
 const (
-	pooled         = 64       // items in a pool
-	maxPooledBytes = 16 << 10 // bytes of an item that returns to its pool
+	pooled         = 64       // items in a Pool
+	maxPooledBytes = 16 << 10 // bytes of a message that returns to its pool
 )
 
-// pool keeps unused items. Unlike sync.Pool it keeps them over a garbage collection,
+// Pool keeps unused items. Unlike sync.Pool it keeps them over a garbage collection,
 // and never more than its capacity.
-type pool[T any] chan *T
+type Pool[T any] chan *T
 
-// get returns nil if the pool is empty.
-func (p pool[T]) get() *T {
+// NewPool returns an empty pool.
+func NewPool[T any]() Pool[T] { return make(Pool[T], pooled) }
+
+// Get returns nil if the pool is empty.
+func (p Pool[T]) Get() *T {
 	select {
 	case v := <-p:
 		return v
@@ -19,7 +22,8 @@ func (p pool[T]) get() *T {
 	}
 }
 
-func (p pool[T]) put(v *T) {
+// Put drops an item for which there is no room.
+func (p Pool[T]) Put(v *T) {
 	select {
 	case p <- v:
 	default:
