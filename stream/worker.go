@@ -155,10 +155,7 @@ func refuseUnrouted(name string) *codec.Refusal {
 // after every restart.
 func refusePanic(read func(*item, *source) error, it *item, src *source) (err error) {
 	defer func() {
-		if err == nil {
-			return // p would be allocated
-		}
-		if p := (*online.Panic)(nil); errors.As(err, &p) {
+		if p, panicked := err.(*online.Panic); panicked {
 			err = codec.Refuse(codec.Fault, "%w", p)
 		}
 	}()
