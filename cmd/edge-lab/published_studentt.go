@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -115,10 +114,7 @@ func (s *studentTables) table(cmd *cobra.Command, path string, figures tprocess.
 	if err != nil || !s.asJSON {
 		return rows, err
 	}
-	for _, r := range rows {
-		err = errors.Join(err, terminal.PrintJSON(cmd.OutOrStdout(), r))
-	}
-	return rows, err
+	return rows, terminal.PrintJSONLines(cmd.OutOrStdout(), rows)
 }
 
 func newFlippedLabelsCommand() *cobra.Command {
@@ -145,10 +141,7 @@ far from all data.`,
 			if !asJSON {
 				return tprocess.PrintSummaries(cmd.OutOrStdout(), all)
 			}
-			for _, m := range all {
-				err = errors.Join(err, terminal.PrintJSON(cmd.OutOrStdout(), m))
-			}
-			return err
+			return terminal.PrintJSONLines(cmd.OutOrStdout(), all)
 		}),
 	}
 	f := cmd.Flags()

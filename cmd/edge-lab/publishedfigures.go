@@ -38,12 +38,7 @@ func (f *figure) show(cmd *cobra.Command, curves []published.Curve, most int) er
 	if !f.asJSON {
 		return published.PrintCurves(cmd.OutOrStdout(), curves, most)
 	}
-	for i := range curves {
-		if err := terminal.PrintJSON(cmd.OutOrStdout(), &curves[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return terminal.PrintJSONLines(cmd.OutOrStdout(), curves)
 }
 
 // set loads the rows of a data file that have all features.
@@ -129,12 +124,7 @@ to 256 and 2000 updates; the default takes about a minute.`,
 			if !out.asJSON {
 				return published.PrintPanels(cmd.OutOrStdout(), plane)
 			}
-			for i := range plane.Panels {
-				if err := terminal.PrintJSON(cmd.OutOrStdout(), &plane.Panels[i]); err != nil {
-					return err
-				}
-			}
-			return nil
+			return terminal.PrintJSONLines(cmd.OutOrStdout(), plane.Panels)
 		}),
 	}
 	f := cmd.Flags()

@@ -143,10 +143,5 @@ func printPublished(w io.Writer, reports []*report.Report, asJSON bool) error {
 	if !asJSON && len(reports) > 0 {
 		return report.PrintPublished(w, reports)
 	}
-	for _, r := range reports {
-		if err := terminal.PrintJSON(w, r); err != nil {
-			return err
-		}
-	}
-	return nil
+	return terminal.PrintJSONLines(w, reports)
 }

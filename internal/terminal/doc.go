@@ -3,7 +3,7 @@
 //
 //	text.go      Writer, Escaped, Plain: control characters as escapes
 //	log.go       NewLogger; AdjustableHandler, whose level can be changed
-//	json.go      PrintJSON
+//	json.go      PrintJSON, PrintJSONLines
 //	table.go     Table: aligned columns, or lines in a narrow terminal
 //	progress.go  Progress: one line that is rewritten
 //	format.go    Duration, Bytes, Sparkline
