@@ -277,7 +277,25 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
-// Two connections that end right after a publication end the publications.
+// A broker that ends the connection upon a message that is too large gets smaller and smaller parts.
+func TestConnectionsLostByLargeMessages(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 0, plain), w.start("b", 0, plain)
+	a.labels, a.size, w.limit = 200, 200, 9000
+	for range 120 {
+		if w.pass(time.Second); a.own.fresh && a.limit() > w.limit {
+			a.disconnect()
+			a.connect()
+		}
+	}
+	if v := a.View(w.now, Model{}); !v.Kept || v.Stopped != "" || v.Parts < 2 {
+		t.Errorf("the view is %+v", v.Own)
+	}
+	equal(t, "events", slices.Compact(a.happened()), []string{"fleet_not_kept"})
+	equal(t, "members of b", len(b.peers), 1)
+}
+
+// Two connections that end right after a publication end the publications, if it cannot be divided.
 func TestConnectionsLost(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", 0, plain)

@@ -360,11 +360,23 @@ func (m *Member) checkEcho(now time.Time) {
 		}
 		m.event("fleet_not_kept", fmt.Sprintf("the contribution of %d bytes did not come back from the broker within %v: %s", o.bytes, keptWithin, why))
 	}
-	// Two parts of any contribution, also of another version that is packed into some bytes more.
-	least := min(leastMessage, o.bytes/2+packedMore)
-	if largest := min(o.bytes, m.limit()); !many && (largest > leastMessage+partExtra || o.parts == 0) {
-		o.limit, o.again = max(largest/2+packedMore, least)+partExtra, true
+	if !many {
+		m.halve()
 	}
+}
+
+// halve lets the contribution be published again in messages of half the size. It reports false if
+// they would be too small.
+func (m *Member) halve() bool {
+	o := &m.own
+	// Two parts of any contribution, also of another version that is packed into some bytes more.
+	least, largest := min(leastMessage, o.bytes/2+packedMore), min(o.bytes, m.limit())
+	limit := max(largest/2+packedMore, least) + partExtra
+	if largest <= leastMessage+partExtra && o.parts > 0 || limit >= largest {
+		return false
+	}
+	o.limit, o.again = limit, true
+	return true
 }
 
 // limit is the largest message of a publication.
@@ -376,7 +388,7 @@ func (m *Member) limit() int {
 }
 
 // strike counts a connection that ended right after a publication, and reports whether
-// no more is published.
+// its messages are withdrawn: smaller ones follow, or nothing more.
 func (m *Member) strike(now time.Time) bool {
 	o := &m.own
 	since := latest(o.at, m.link.at)
@@ -386,7 +398,13 @@ func (m *Member) strike(now time.Time) bool {
 	if o.strikes++; o.strikes < maxStrikes {
 		return false
 	}
-	m.stop(fmt.Sprintf("the connection ended %d times right after a contribution of %d bytes was published: nothing more is published until the next start; does the broker limit the size of packets?", o.strikes, o.bytes), "fleet_not_kept")
+	const why = "the connection ended %d times right after a contribution of %d bytes was published: %s; does the broker limit the size of packets?"
+	if times := o.strikes; m.halve() {
+		o.fresh, o.strikes = false, 0
+		m.event("fleet_not_kept", fmt.Sprintf(why, times, o.bytes, fmt.Sprintf("it follows in messages of %d bytes at most", m.limit())))
+		return true
+	}
+	m.stop(fmt.Sprintf(why, o.strikes, o.bytes, "nothing more is published until the next start"), "fleet_not_kept")
 	return true
 }
 
