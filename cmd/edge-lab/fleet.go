@@ -40,7 +40,7 @@ type fleetCommand struct {
 }
 
 func newFleetCommand() *cobra.Command {
-	c := fleetCommand{Config: fleet.Config{Model: online.DefaultConfig(), Nodes: 4, Every: 100, Test: 0.25}}
+	c := fleetCommand{Config: fleet.Config{Model: online.DefaultConfig(), Nodes: 4, Every: 100, Test: 0.25, Boast: 1}}
 	c.Model.Temporal = online.TemporalOff
 	cmd := &cobra.Command{
 		Use:   "fleet FILE",
@@ -60,7 +60,9 @@ second half count.
 --newcomer N: the last node begins when each of the others has N labels; its scores
 over its first labels are printed, and for the rows held out those of the others, as
 they were then, and of a follower of these. --bad KIND: the last node, or the last before a
-newcomer, learns random labels or claims huge precisions; the others are judged.
+newcomer, learns random labels, takes each class for the next one, or claims huge
+precisions; --boast N: it says that it has N times the labels and precisions that it
+has. The others are judged.
 --differ: the sensors of each node have gains and offsets of their own, those of the
 one device have not.`,
 		Example: `  edge-lab fleet pendigits.csv.gz --shuffle 1 --seeds 3
@@ -87,6 +89,7 @@ one device have not.`,
 	f.IntVar(&c.Nodes, "nodes", c.Nodes, "learners, 2 to 64")
 	f.IntVar(&c.Every, "every", c.Every, "own labels between exchanges")
 	f.BoolVar(&c.Late, "late", false, "merge just before the next label, not after the latest")
+	f.IntVar(&c.Delay, "delay", 0, "labels come `N` own rows late")
 	f.Float64Var(&c.Nats, "information", 0, "exchange earlier, once the own labels have brought this many `NATS` (0: never)")
 	f.Float64Var(&c.Test, "test-fraction", c.Test, "`FRACTION` of the rows that is held out; 0: judge each row before it is learnt")
 	f.BoolVar(&c.ByClass, "by-class", false, "each node has half of the classes")
@@ -94,7 +97,8 @@ one device have not.`,
 	f.StringVar(&c.basis, "basis", ownWord, "basis of the nodes: shared, with averaged parameters, or own to each")
 	f.StringVar(&c.scale, "scale", sharedWord, "units of the features: shared, or own to each device")
 	f.BoolVar(&c.Declare, "declare", true, "all classes are known from the start")
-	f.StringVar(&c.Bad, "bad", "", "make the last node bad, or the last one before a newcomer: `KIND` labels or huge")
+	f.StringVar(&c.Bad, "bad", "", "make the last node bad, or the last one before a newcomer: `KIND` labels, next or huge")
+	f.Float64Var(&c.Boast, "boast", c.Boast, "the bad node multiplies its labels and its precisions by `N`")
 	f.IntVar(&c.Before, "newcomer", 0, "the last node begins after `N` labels of each other one")
 	f.IntVar(&c.Model.Inducing, "inducing", c.Model.Inducing, "`M` inducing points")
 	f.IntVar(&c.Model.Batch.MaxSize, "batch", c.Model.Batch.MaxSize, "minibatches of `N` samples")

@@ -42,6 +42,12 @@ func TestFleet(t *testing.T) {
 	if r := run("--nodes", "3", "--every", "50", "--bad", "huge"); r.BadTests == 0 || r.BadRefused != r.BadTests {
 		t.Errorf("of %d merges %d refuse the bad member", r.BadTests, r.BadRefused)
 	}
+	if r := run("--nodes", "3", "--newcomer", "200", "--bad", "next", "--boast", "100", "--forest", "small"); r.Fleet.Newcomer.NLL[0] > r.Alone.Newcomer.NLL[0] || r.Fleet.Newcomer.NLL[0] < r.Alone.Newcomer.NLL[0]/2 {
+		t.Errorf("newcomer with one of two that boasts: %+v, alone %+v", r.Fleet.Newcomer, r.Alone.Newcomer)
+	}
+	if late := run("--nodes", "3", "--every", "50", "--delay", "20"); late.Alone.NLL == r.Alone.NLL || !(late.Fleet.NLL < late.Alone.NLL) || late.One.NLL == r.One.NLL {
+		t.Errorf("labels 20 rows late: %+v, alone %+v, one %+v", late.Fleet, late.Alone, late.One)
+	}
 	if r := run("--nodes", "3", "--newcomer", "200"); r.Fleet.Newcomer.NLL[0] > r.Alone.Newcomer.NLL[0]*2/3 {
 		t.Errorf("newcomer: %+v, alone %+v", r.Fleet.Newcomer, r.Alone.Newcomer)
 	}
@@ -52,7 +58,7 @@ func TestFleet(t *testing.T) {
 	if r := run("--nodes", "5", "--newcomer", "150", "--bad", "labels"); r.BadRefused == 0 || r.BadRefused < r.BadTests-1 || r.GoodRefused > 0 || r.Fleet.Newcomer.NLL[0] > r.Alone.Newcomer.NLL[0]*2/3 {
 		t.Errorf("a newcomer refuses %d of %d bad, %d good: %+v, alone %+v", r.BadRefused, r.BadTests, r.GoodRefused, r.Fleet.Newcomer, r.Alone.Newcomer)
 	}
-	for _, args := range [][]string{{"--scale", "none"}, {"--nodes", "1"}, {"--bad", "good"}, {"--bad", "huge", "--newcomer", "5", "--nodes", "2"}, {"--every", "0"}, {"--information", "-1"}, {"--information", "inf"}, {"--horizons", "short"}} {
+	for _, args := range [][]string{{"--scale", "none"}, {"--nodes", "1"}, {"--bad", "good"}, {"--bad", "next", "--boast", "0.5"}, {"--delay", "-1"}, {"--bad", "huge", "--newcomer", "5", "--nodes", "2"}, {"--every", "0"}, {"--information", "-1"}, {"--information", "inf"}, {"--horizons", "short"}} {
 		if code, out, _ := edge(t, append([]string{"fleet", table}, args...)...); code != exit.Usage || out != "" {
 			t.Errorf("edge-lab fleet %s exits with %d and prints %q", strings.Join(args, " "), code, out)
 		}

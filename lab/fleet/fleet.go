@@ -5,6 +5,7 @@
 //	fleet.go   Config, Run
 //	deal.go    which rows go to which node
 //	device.go  devices that differ by gain and offset
+//	bad.go     what a bad node does
 //	node.go    one learner, with its contributions and merges
 //	result.go  Result and its scores
 package fleet
@@ -13,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"edge/internal/dataset"
@@ -25,6 +25,7 @@ import (
 // Kinds of a bad member.
 const (
 	BadLabels = "labels" // learns random labels
+	BadNext   = "next"   // takes each class for the next one
 	BadHuge   = "huge"   // claims precisions of 10⁶ with random means
 )
 
@@ -35,10 +36,12 @@ type Config struct {
 	Nodes   int     `json:"nodes"`
 	Every   int     `json:"every"`            // own labels between exchanges
 	Late    bool    `json:"late,omitempty"`   // a node merges just before its next label, not after the latest
+	Delay   int     `json:"delay,omitempty"`  // own rows after which a label comes
 	Nats    float64 `json:"information"`      // of own labels, by the predictions before them, after which a node exchanges earlier; 0: never
 	Test    float64 `json:"test_fraction"`    // of the rows, after the shuffle, that judge; 0: each row judges before it is learnt, those of the second half count
 	ByClass bool    `json:"by_class"`         // each node has half of the classes
 	Bad     string  `json:"bad,omitempty"`    // kind of the bad node, the last one but for a newcomer; "": all are good
+	Boast   float64 `json:"boast"`            // by which the bad node multiplies its labels and its precisions
 	Before  int     `json:"before,omitempty"` // labels of each of the other nodes when the last one begins; 0: with them
 	Seed    uint64  `json:"seed"`             // of bad labels and of the models
 	Alone   bool    `json:"-"`                // no exchange
@@ -55,12 +58,16 @@ func (c *Config) Validate() error {
 		return errors.New("--nodes: want 2 to 64")
 	case c.Every < 1:
 		return errors.New("--every: want 1 or more")
+	case c.Delay < 0:
+		return errors.New("--delay: want 0 or more")
 	case !(c.Nats >= 0) || math.IsInf(c.Nats, 1):
 		return errors.New("--information: want a number from 0")
 	case !(c.Test >= 0 && c.Test < 1):
 		return errors.New("--test-fraction: want a number from 0, below 1")
-	case c.Bad != "" && c.Bad != BadLabels && c.Bad != BadHuge:
-		return errors.New("--bad: want labels or huge")
+	case c.Bad != "" && c.Bad != BadLabels && c.Bad != BadNext && c.Bad != BadHuge:
+		return errors.New("--bad: want labels, next or huge")
+	case !(c.Boast >= 1 && c.Boast <= 1e6):
+		return errors.New("--boast: want 1 to 1e6")
 	case c.Bad != "" && c.Before > 0 && c.Nodes < 3:
 		return errors.New("--nodes: want 3 or more, of which one is bad and one a newcomer")
 	}
@@ -161,10 +168,7 @@ func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string
 		nodes = append(nodes, n)
 	}
 	last := nodes[len(nodes)-1]
-	if cfg.Bad == BadLabels {
-		nodes[cfg.bad()].flip = rand.New(rand.NewPCG(cfg.Seed, 77))
-	}
-	nodes[cfg.bad()].huge = cfg.Bad == BadHuge
+	nodes[cfg.bad()].fault = newFault(cfg)
 	active := nodes
 	if cfg.Before > 0 {
 		active = nodes[:len(nodes)-1]
@@ -201,10 +205,7 @@ func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string
 		if n == last && last.course != nil && last.labels >= checkpoints[len(checkpoints)-1] {
 			break
 		}
-		label := rows[at].Label
-		if n.flip != nil {
-			label = classes[n.flip.IntN(len(classes))]
-		}
+		label := n.label(rows[at].Label, classes)
 		if n.exchanged && cfg.Late {
 			if err := n.merge(cfg, published); err != nil {
 				return nil, err

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
+	"os"
+	"slices"
 	"time"
 
 	"edge/internal/dataset"
@@ -23,8 +24,8 @@ type node struct {
 	ready  bool // its warm-up is over
 
 	posterior *model.Posterior // the newest snapshot; nil: it is older than the learner
-	flip      *rand.Rand       // nil: labels are right
-	huge      bool
+	fault
+	late
 
 	sum    tally   // of the rows of the second half, judged before they were learnt
 	course *Course // of a newcomer
@@ -41,6 +42,12 @@ type learnt struct {
 	labels    int
 	since     tally // of those since the last exchange
 	exchanged bool  // after the latest
+}
+
+// late are the rows whose labels come later.
+type late struct {
+	held  []online.Event
+	delay int // own rows after which they come
 }
 
 // tally sums the judgements of rows.
@@ -86,12 +93,12 @@ func newNode(cfg *Config, name string, seed uint64) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{name: name, learner: l, half: cfg.half, tested: map[string]int{}, refused: map[string]int{}}
+	n := &node{name: name, learner: l, half: cfg.half, late: late{delay: cfg.Delay}, tested: map[string]int{}, refused: map[string]int{}}
 	l.Reuse(func(m *model.Memory) bool { return n.posterior == nil || n.posterior.Memory != m })
 	return n, nil
 }
 
-// learn judges row number at and learns it with that label.
+// learn judges row number at and learns it with that label, or the row whose label has come now.
 func (n *node) learn(row *dataset.Row, label string, at int) error {
 	defer clock(&n.learning)()
 	var err error
@@ -104,7 +111,19 @@ func (n *node) learn(row *dataset.Row, label string, at int) error {
 	}
 	n.note(n.posterior.Names, row.Label, at)
 	n.since.floored(n.posterior.Names, n.probs, label, leastDue)
-	out := n.learner.Add(&online.Event{Kind: online.Observe, X: x, Label: label})
+	ev := online.Event{Kind: online.Observe, X: x, Label: label}
+	if n.delay > 0 {
+		ev.X, ev.Probs, ev.Parts, ev.Epoch = slices.Clone(x), slices.Clone(n.probs), n.ws.AppendParts(nil), n.posterior.Epoch
+		u := n.learner.Uncertainty()
+		ev.Meta = u.Meta(ev.Probs, n.ws.Novelty())
+		ev.Meta.Version = n.posterior.Version()
+		if n.held = append(n.held, ev); len(n.held) <= n.delay {
+			return nil
+		}
+		ev = n.held[0]
+		n.held = n.held[1:]
+	}
+	out := n.learner.Add(&ev)
 	if out.Stepped || out.ClassAdded != "" {
 		n.posterior = nil
 	} else {
@@ -122,7 +141,15 @@ func (n *node) note(names []string, label string, at int) {
 	if n.course == nil {
 		return
 	}
+	before := n.course.sum.nll
 	n.course.sum.add(names, n.probs, label)
+	if os.Getenv("TRACE") != "" && n.course.sum.rows <= 60 {
+		gw, gf := -1., -1.
+		if f := n.learner.Posterior().Fleet; f != nil {
+			gw, gf = f.GuestWeight, f.GuestForests
+		}
+		fmt.Fprintf(os.Stderr, "%d %s nll %.3f guest %.4f forests %.3f\n", n.course.sum.rows, label, n.course.sum.nll-before, gw, gf)
+	}
 	for i, labels := range checkpoints {
 		if n.course.sum.rows == labels {
 			n.course.Errors[i], n.course.NLL[i] = n.course.sum.means()
@@ -159,10 +186,8 @@ func (n *node) contribute() (*fleet.Contribution, error) {
 	}
 	n.sequence++
 	c.Version = fleet.Version{Epoch: 1, Sequence: uint64(n.sequence)}
-	if n.huge {
-		if err := exaggerate(c, uint64(n.sequence)); err != nil {
-			return nil, err
-		}
+	if err := n.tell(c); err != nil {
+		return nil, err
 	}
 	data, err := c.AppendBinary(nil)
 	if err != nil {
@@ -170,24 +195,6 @@ func (n *node) contribute() (*fleet.Contribution, error) {
 	}
 	n.bytes = max(n.bytes, len(data))
 	return fleet.Decode(data)
-}
-
-// exaggerate replaces the sites by precisions of 10⁶ with random means.
-func exaggerate(c *fleet.Contribution, seed uint64) error {
-	m, rng := c.Params.M, rand.New(rand.NewPCG(seed, 99))
-	for h := range c.Horizons {
-		for k := range c.Classes {
-			a, b := make([]float64, m*m), make([]float64, m)
-			for i := range m {
-				a[i*m+i] = 1e6
-				b[i] = 1e6 * rng.NormFloat64()
-			}
-			if err := c.Put(h, k, a, b); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // merge takes over the others' contributions.
