@@ -91,6 +91,8 @@ func (l *Learner) Merge(member string, set *fleet.Set) (*fleet.Merge, error) {
 		}
 		r.Own, r.Basis, r.Window = c, l.basis(), l.fleetWindow(own[0])
 		r.Labels = l.fleetLabels()
+	} else if l.view.N >= fleet.MinWindow {
+		r.Labels = l.fleetLabels() // of the warm-up; sites cannot be tested before its end
 	}
 	m, err := r.Merge(set)
 	if err == nil {

@@ -399,6 +399,7 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 		l.endWarmup()
 	}
 	l.boundKept()
+	l.doubtForests()
 	l.followClasses()
 	l.recalibrate(out)
 }

@@ -5,6 +5,7 @@ import (
 
 	"edge/model"
 	"edge/online/fleet"
+	"edge/online/mixture"
 	"edge/online/wire"
 )
 
@@ -93,6 +94,24 @@ func (l *Learner) memberForests() *model.MemberForests {
 		}
 	}
 	return all
+}
+
+// doubtForests drops forests of members, which too few are to be compared with each other, once the
+// first labels contradict the guest: those that they contradict as well, which would mislead beside
+// the own forest, too. The next merge brings them again.
+func (l *Learner) doubtForests() {
+	few := l.fleet.members < fleet.MinPeers && l.view.N < fleet.MinWindow
+	if l.fleet.guest == nil || !few || len(l.fleet.forests) == 0 || l.mix.GuestLead() > -mixture.Ahead {
+		return
+	}
+	t := l.fleetLabels()
+	t.Least = fleet.MinKnown
+	for k := range t.Known {
+		t.Known[k] = true
+	}
+	if good := t.Believed(l.fleet.forests); len(good) < len(l.fleet.forests) {
+		l.takeForests(good)
+	}
 }
 
 // observeForests weighs the forests of members by a sample of class k, of which ws has the

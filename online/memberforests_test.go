@@ -2,6 +2,7 @@ package online
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -209,6 +210,41 @@ func TestForestIsRefused(t *testing.T) {
 		m := merged(t, taught(t, cfg, 1, 144, all...), set)
 		if m.Taken() != members || len(m.Forests) != 2 || m.Forests[0].Member != "m0" || m.Forests[1].Member != "m1" {
 			t.Errorf("times %g: %d members and %d forests are taken", factor, m.Taken(), len(m.Forests))
+		}
+	}
+}
+
+// Two members cannot be compared with each other. Once the first labels of a newcomer contradict them,
+// their forests do not answer beside its own one either, until the next merge; those of members that
+// its labels confirm do, and so do those of three.
+func TestNewcomerDoubtsForests(t *testing.T) {
+	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	for name, test := range map[string]struct{ good, bad, left int }{
+		"two good": {2, 0, 2}, "both are bad": {0, 2, 0}, "three bad": {0, 3, 3},
+	} {
+		set := fleetOf(t, cfg, test.good, all...)
+		for i := range test.bad {
+			set.Put(contribution(t, shifted(t, cfg, uint64(20+i), 600, all...), fmt.Sprint("x", i), 1))
+		}
+		l := taught(t, cfg, 1, 0)
+		merged(t, l, set)
+		teach(l, 3, 16, all...)
+		if n := len(l.fleet.forests); n != test.left || (l.view.Pool.Stack.Members != nil) != (n > 0) {
+			t.Errorf("%s: %d forests, want %d; lead %.1f", name, n, test.left, l.mix.GuestLead())
+		}
+		again, err := Restore(cfg, stateOf(l))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range []*Learner{l, again} {
+			teach(l, 4, 10, all...)
+			if merged(t, l, set); len(l.fleet.forests) != test.good+test.bad {
+				t.Errorf("%s: %d forests after the next merge", name, len(l.fleet.forests))
+			}
+			teach(l, 5, 50, all...)
+		}
+		if !bytes.Equal(stateOf(l), stateOf(again)) {
+			t.Errorf("%s: the states differ", name)
 		}
 	}
 }

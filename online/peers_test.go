@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"edge/online/fleet"
@@ -20,6 +21,20 @@ func mistaught(t *testing.T, cfg Config, seed uint64, n int, classes ...string) 
 	for range n {
 		ev := ring(rng, classes, len(classes))
 		ev.Label = classes[rng.IntN(len(classes))]
+		l.Add(&ev)
+	}
+	return l
+}
+
+// shifted returns a learner that takes each class for the next one.
+func shifted(t *testing.T, cfg Config, seed uint64, n int, classes ...string) *Learner {
+	t.Helper()
+	l, err := NewLearner(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ev := range samples(seed, n, classes...) {
+		ev.Label = classes[(slices.Index(classes, ev.Label)+1)%len(classes)]
 		l.Add(&ev)
 	}
 	return l
@@ -67,6 +82,28 @@ func TestNewcomerLeavesOutALiar(t *testing.T) {
 		trusting.Fleet.Trust = math.Inf(-1)
 		if m, err := taught(t, trusting, 9, 0).Merge("own", set); err != nil || m.Taken() != len(test.members) {
 			t.Errorf("%s: %d members are taken without the test", name, m.Taken())
+		}
+	}
+}
+
+// Fifty labels of a warm-up test the forests of members: one that takes each class for the next one is
+// left out, where there are too few members to be compared.
+func TestWarmUpTestsForests(t *testing.T) {
+	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	cfg.Warmup = 200
+	set := fleetOf(t, cfg, 1, all...)
+	set.Put(contribution(t, shifted(t, cfg, 20, 300, all...), "x", 1))
+	for labels, want := range map[int]string{0: "[m0  x ]", 32: "[m0  x ]", 64: "[m0  x forest]"} {
+		m, err := taught(t, cfg, 1, labels, all...).Merge("own", set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, v := range m.Members {
+			got = append(got, v.Name+" "+string(v.Refused))
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("%d labels: %q, want %s", labels, got, want)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (r *Receiver) sum(s *Set) (*Merge, error) {
 }
 
 // tests reports whether the receiver has enough labels to test contributions by them.
-func (r *Receiver) tests() bool { return r.Window != nil && len(r.Window.Y) >= minWindow }
+func (r *Receiver) tests() bool { return r.Window != nil && len(r.Window.Y) >= MinWindow }
 
 // weigh sets the weights of the horizons by those of the members that are taken.
 func (m *Merge) weigh(s *Set) {

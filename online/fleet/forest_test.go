@@ -270,8 +270,8 @@ func TestForestTrust(t *testing.T) {
 		t.Errorf("to the power of 2: trust %g, want %g; skill %g, want %g", squared.trust, f.trust, squared.skill, f.skill)
 	}
 	short := *l
-	short.Y = l.Y[:minWindow-1]
-	short.X = l.X[:minWindow-1]
+	short.Y = l.Y[:MinWindow-1]
+	short.X = l.X[:MinWindow-1]
 	few := threshold(2, "x", "y")
 	if short.test(few, 1); few.tested {
 		t.Error("tested by few labels")

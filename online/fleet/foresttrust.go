@@ -12,6 +12,7 @@ type Labels struct {
 	Known   []bool    // the class has MinKnown own labels or more
 	X       []float32 // n×D, as model.RawTo stores them
 	Y       []int     // n  classes
+	Least   int       // of them that test a forest; 0: MinWindow
 }
 
 // Rules of the test of a forest, in standard errors.
@@ -105,7 +106,7 @@ func (r *Receiver) addForests(m *Merge, all []*candidate) {
 // given that the class is in K, the classes that both know. The power t is n^−½ for n forests in
 // the mean to which their members tune them: each of them alone is surer than that. The score u is
 // the derivative of log π·p^t by t at 0: it does not depend on how sure the forest is. Fewer than
-// minWindow such labels test nothing, nor do fewer than two such classes.
+// Least such labels test nothing, nor do fewer than two such classes.
 func (l *Labels) test(f *candidate, power float64) {
 	if l == nil || len(l.Y) == 0 {
 		return
@@ -123,7 +124,7 @@ func (l *Labels) test(f *candidate, power float64) {
 			n++
 		}
 	}
-	if n < minWindow || slices.Max(counts) == n {
+	if int(n) < cmp.Or(l.Least, MinWindow) || slices.Max(counts) == n {
 		return
 	}
 	x, labels := l.of(at, int(n))
@@ -147,6 +148,18 @@ func (l *Labels) test(f *candidate, power float64) {
 		scores[i] = v - mean
 	}
 	f.trust, f.skill, f.tested = inErrors(gains), inErrors(scores), true
+}
+
+// Believed returns the forests of members that the labels do not contradict, see Misleading.
+func (l *Labels) Believed(all []Forest) (good []Forest) {
+	power := 1 / math.Sqrt(float64(1+len(all)))
+	for i := range all {
+		f := &candidate{Forest: all[i]}
+		if l.test(f, power); !f.misleads(DefaultTrust) {
+			good = append(good, all[i])
+		}
+	}
+	return good
 }
 
 // of returns the features and the classes of the n labels whose classes are in K, for which at

@@ -389,7 +389,7 @@ func TestTrust(t *testing.T) {
 	if want := mean / math.Sqrt((squares/n-mean*mean)/(n-1)); math.Abs(got.Members[1].Trust/want-1) > 1e-6 {
 		t.Errorf("trust %g, want %g", got.Members[1].Trust, want)
 	}
-	w.Y = w.Y[:minWindow-1]
+	w.Y = w.Y[:MinWindow-1]
 	if v := mergeOf(t, r, teacher("bad", -1, "x", "y")).Members[0]; v.Tested || v.Refused != None {
 		t.Errorf("tested by %d labels", len(w.Y))
 	}

@@ -7,9 +7,11 @@ import (
 	"edge/model/dense"
 )
 
+// MinPeers is the least number of members that can be compared with each other.
+const MinPeers = 3
+
 // Rules of the test of members by each other, for a receiver without labels of its own.
 const (
-	minPeers  = 3       // members that can be compared
 	maxProbes = 128     // points at which they are compared
 	minProbes = 10      // points at which a member is compared with others
 	certain   = 0.5     // share of the prior's variance, up to which a member knows a point
@@ -35,7 +37,7 @@ func (r *Receiver) crossCheck(m *Merge, s *Set, open []int) (left []int) {
 	if r.Own != nil {
 		peers = append(peers, r.Own)
 	}
-	if len(peers) < minPeers {
+	if len(peers) < MinPeers {
 		return open
 	}
 	classes := classesOf(peers)
@@ -58,7 +60,7 @@ func (r *Receiver) crossCheck(m *Merge, s *Set, open []int) (left []int) {
 		}
 	}
 	slices.Sort(all)
-	if len(all) < minPeers || all[(len(all)-1)/2] < minAgreed {
+	if len(all) < MinPeers || all[(len(all)-1)/2] < minAgreed {
 		return open
 	}
 	for at, i := range open {

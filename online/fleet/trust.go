@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// minWindow is the least number of own labels by which a contribution is tested.
-	minWindow = 50
+	// MinWindow is the least number of own labels by which a contribution is tested.
+	MinWindow = 50
 	// MinKnown is the number of own labels from which on a class counts as known.
 	MinKnown = 10
 
@@ -47,7 +47,7 @@ type trial struct {
 // newTrial returns nil for a window without enough labels. The error is
 // model.ErrFactor.
 func newTrial(w *Window, m int) (*trial, error) {
-	if w == nil || len(w.Y) < minWindow {
+	if w == nil || len(w.Y) < MinWindow {
 		return nil, nil
 	}
 	c, n := len(w.Classes), len(w.Y)

@@ -148,7 +148,7 @@ func TestComparison(t *testing.T) {
 	if c := mergeOf(t, r, all...).Comparison; c.Members != 0 {
 		t.Errorf("members with the receiver's scaling are compared: %+v", c)
 	}
-	w.Y = w.Y[:minWindow-1]
+	w.Y = w.Y[:MinWindow-1]
 	if c := mergeOf(t, r, all...).Comparison; c.Members != 0 {
 		t.Errorf("compared by %d labels", len(w.Y))
 	}

@@ -17,6 +17,7 @@ type merging struct {
 	members int       // whose contributions it has looked at
 	joined  bool      // the model was in a fleet when the process began
 	warming bool      // the model was in its warm-up at the latest step
+	few     bool      // it had too few labels to test members then
 	scales  scales
 }
 
@@ -36,11 +37,11 @@ func (m *Member) Again() {
 }
 
 // mergeDue returns the set to merge; nil for none.
-func (m *Member) mergeDue(now time.Time, ready bool) *core.Set {
+func (m *Member) mergeDue(now time.Time, learnt Learnt) *core.Set {
 	m.findStale(now)
-	g := &m.merge
-	g.changed = g.changed || g.warming && ready && g.taken > 0 // own labels can test the members now
-	g.warming = !ready
+	g, ready, few := &m.merge, learnt.Ready, learnt.Labels < core.MinWindow
+	g.changed = g.changed || (g.warming && ready || g.few && !few) && g.taken > 0 // own labels can test the members now
+	g.warming, g.few = !ready, few
 	if g.running || !m.gathered(now) {
 		return nil
 	}

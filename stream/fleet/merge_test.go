@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A newcomer merges the same members again when its warm-up is over: its labels can
-// test them then. Alone it has no reason to.
+// A newcomer merges the same members again when its warm-up is over, and when it has labels enough: they
+// can test the members then. Alone it has no reason to.
 func TestEndOfTheWarmUp(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", 0, plain)
@@ -17,7 +17,7 @@ func TestEndOfTheWarmUp(t *testing.T) {
 	a.labels = 200
 	w.pass(time.Minute)
 	equal(t, "merges in the warm-up", newcomer.merges, []string{"a200"})
-	newcomer.labels, alone.labels = 50, 50
+	newcomer.labels, alone.labels = 20, 60
 	w.pass(3 * time.Minute)
 	equal(t, "merges within merge_every", len(newcomer.merges), 1)
 	w.pass(2 * time.Minute)
@@ -25,6 +25,11 @@ func TestEndOfTheWarmUp(t *testing.T) {
 	equal(t, "merges alone", len(alone.merges), 0)
 	w.pass(time.Hour)
 	equal(t, "merges in an hour", len(newcomer.merges), 2)
+	newcomer.labels = 50
+	w.pass(2 * time.Second)
+	equal(t, "merges with labels enough", newcomer.merges, []string{"a200", "a200", "a200"})
+	w.pass(time.Hour)
+	equal(t, "merges in another hour", len(newcomer.merges), 3)
 }
 
 // A fleet that starts: a sum of few members is replaced soon by one of twice as many, and one of

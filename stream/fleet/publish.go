@@ -81,7 +81,7 @@ func (m *Member) Step(now time.Time, learnt Learnt) (todo Todo) {
 	}
 	todo.Ask, todo.Enough = m.ask(now)
 	todo.Publish = learnt.Ready && m.due(now, learnt.Labels)
-	todo.Merge = m.mergeDue(now, learnt.Ready)
+	todo.Merge = m.mergeDue(now, learnt)
 	todo.Announce = append(m.announce(now), m.takeBack(learnt)...)
 	return todo
 }
