@@ -372,8 +372,15 @@ func (s *scene) endFaults() {
 	s.log("healed")
 }
 
-// drain waits until the broker's queues for the nodes are empty.
+// drain waits until the broker's queues for the nodes are empty, and no node starts for three seconds: a
+// late fault may restart one.
 func (s *scene) drain() bool {
+	starts := func() (n int) {
+		for _, w := range s.nodes {
+			n += w.runs
+		}
+		return n
+	}
 	for range 1200 {
 		if !s.runUntil(time.Since(s.began) + time.Second/2) {
 			return false
@@ -381,9 +388,12 @@ func (s *scene) drain() bool {
 		s.mu.Lock()
 		done := !slices.ContainsFunc(s.nodes, func(w *world) bool { return !w.drained() })
 		s.mu.Unlock()
-		if done {
-			time.Sleep(3 * time.Second)
-			return len(s.failures) == 0
+		before := starts()
+		if done && !s.runUntil(time.Since(s.began)+3*time.Second) {
+			return false
+		}
+		if done && starts() == before {
+			return true
 		}
 	}
 	s.mu.Lock()
