@@ -316,7 +316,7 @@ func number(v gjson.Result) (float64, error) {
 	switch v.Type {
 	case gjson.Number:
 	case gjson.Null: // also of CBOR
-		return 0, errors.New("null or NaN is not a number; on_missing: marginalise or impute predicts without")
+		return 0, errors.New("null or NaN is not a number")
 	case gjson.String, gjson.True, gjson.False:
 		if holdsJSON(v.Str) {
 			return 0, errors.New("it is JSON in a text: " + goOn)
