@@ -164,6 +164,22 @@ func TestDatasetRefuses(t *testing.T) {
 	}
 }
 
+// A sign other than the one that --decimal gives is refused as that.
+func TestTheGivenDecimalSign(t *testing.T) {
+	for sign, c := range map[rune]struct{ text, want string }{
+		',': {"a,label\n1.5,ok\n", `"1.5" has a decimal point, and --decimal comma is given`},
+		'.': {"a;label\n1,5;ok\n", `"1,5" has a comma, and --decimal point is given`},
+	} {
+		d, err := newFile(strings.NewReader(c.text), "data.csv", Format{Decimal: sign})
+		if err == nil {
+			_, err = ReadAll(d)
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%c: error %v, want one with %q", sign, err, c.want)
+		}
+	}
+}
+
 // A file with the columns of a value a line is read where somebody has chosen among them.
 func TestChosenColumnsAreRead(t *testing.T) {
 	const text = "entity_id,state,last_changed,power,label\nsensor.x,1,2026-11-22T15:05:00Z,7,ok\n"

@@ -27,6 +27,10 @@ func (d *File) value(cell string) (v float64, reason string) {
 		return 0, shorten(cell) + " is not a number: write it without a unit"
 	case err != nil:
 		return 0, shorten(cell) + " is not a number"
+	case point && d.decimal == ',' && d.fixed:
+		return 0, shorten(cell) + " has a decimal point, and --decimal comma is given"
+	case comma && d.decimal == '.' && d.fixed:
+		return 0, shorten(cell) + " has a comma, and --decimal point is given"
 	case point && d.decimal == ',':
 		return 0, shorten(cell) + " has a decimal point, the numbers before it a comma; give --decimal point or --decimal comma"
 	case comma && d.decimal == '.':
