@@ -159,6 +159,14 @@ func TestEvalWithConfig(t *testing.T) {
 	}
 }
 
+// A score that has no value, as kappa of one class, is – in the table.
+func TestEvalOfOneClass(t *testing.T) {
+	code, out, errOut := edge(t, "eval", harness.WriteFile(t, "one.csv", "a,label\n1,x\n2,x\n"))
+	if code != exit.OK || strings.Contains(out, "NaN") || strings.Count(out, "–") != 2 { // kappa and kept
+		t.Errorf("exit %d: %s%s", code, out, errOut)
+	}
+}
+
 // A flag that no configuration allows is an error of usage, which says what is wanted.
 func TestEvalRefusesFlags(t *testing.T) {
 	path := harness.TableFile(t, "table.csv", 20)

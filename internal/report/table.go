@@ -42,9 +42,12 @@ func Print(w io.Writer, reports []*Report) error {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t", r.Dataset, cmp.Or(r.Labels, "–"), r.Samples, len(r.Classes))
 		for _, f := range [][2]float64{{r.Error, r.ErrorSE}, {r.NLL, r.NLLSE}, {r.Brier, r.BrierSE}, {r.ECE, r.ECESE}, {r.MacroF1, r.MacroF1SE},
 			{float64(r.Balanced), float64(r.BalancedSE)}, {float64(r.Kappa), float64(r.KappaSE)}} {
-			if len(r.Runs) > 1 {
+			switch {
+			case math.IsNaN(f[0]): // as kappa where all rows have one class
+				fmt.Fprint(t, "–\t")
+			case len(r.Runs) > 1:
 				fmt.Fprintf(t, "%.4f ± %.4f\t", f[0], f[1])
-			} else {
+			default:
 				fmt.Fprintf(t, "%s\t", Figure(r.Samples, "%.4f", f[0]))
 			}
 		}
