@@ -41,15 +41,17 @@ replace what it has.`,
 			if err := w.Prepare(); err != nil {
 				return err
 			}
-			if len(lengths) > 0 {
+			switch {
+			case most < 0:
+				return exit.With(exit.Usage, errors.New("--most: want 0 or more"))
+			case most != 0 && len(lengths) == 0:
+				return exit.With(exit.Usage, errors.New("--most is for --lengths"))
+			case len(lengths) > 0:
 				scores, err := w.Scores(cmd.Context(), args[0], lengths, most, cmd.ErrOrStderr())
 				if err != nil {
 					return err
 				}
 				return eval.PrintLengths(cmd.OutOrStdout(), scores)
-			}
-			if most != 0 {
-				return exit.With(exit.Usage, errors.New("--most is for --lengths"))
 			}
 			out := cmd.OutOrStdout()
 			if output != "" {

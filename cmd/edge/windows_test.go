@@ -69,6 +69,17 @@ func TestWindowsAreData(t *testing.T) {
 	}
 }
 
+// A number or a time below 0 is refused, as one that is none.
+func TestWindowsRefusesFlagsBelowZero(t *testing.T) {
+	data := shaken(t)
+	for flags, want := range map[string]string{"--length 50 --max-gap -1s": "window.max_gap", "--lengths 50 --most -1": "--most: want 0 or more"} {
+		code, _, errOut := edge(t, append([]string{"windows", data, "--signals", "x"}, strings.Fields(flags)...)...)
+		if code != exit.Usage || !strings.Contains(errOut, want) {
+			t.Errorf("%s: exit %d: %q, want %q", flags, code, errOut, want)
+		}
+	}
+}
+
 // The samples of a small file are in testdata; -update writes them.
 func TestWindows(t *testing.T) {
 	data, config := shaken(t), shakenConfig(t, "length: 200, hop: 100, max_gap: 1s, features: [mean, log_sd, acf1], correlations: true")

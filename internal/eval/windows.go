@@ -90,7 +90,7 @@ func (w *Windows) apply(s *codec.Stream) error {
 			s.Stage.Window.Hop = signal.Span{}
 		}
 	}
-	if w.MaxGap > 0 {
+	if w.MaxGap != 0 {
 		s.Stage.Window.MaxGap = w.MaxGap
 	}
 	return s.Validate()
