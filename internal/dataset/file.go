@@ -67,6 +67,7 @@ type File struct {
 	origin  Origin   // of the latest row
 	begun   firstRow
 	rising  rising
+	fillers fillers
 }
 
 // firstRow is what Doubt needs of the first row.
@@ -265,6 +266,7 @@ func (d *File) Next(row *Row) error {
 		}
 	}
 	d.rising.add(row.X)
+	d.fillers.add(row.X)
 	if d.number == 0 {
 		d.begun.label = row.Label
 	} else if !d.begun.again {

@@ -80,9 +80,10 @@ func (d *Options) Warn(w io.Writer, path, doubt string) {
 }
 
 // Doubt describes what a user should check: that the first line is taken for a sample, although
-// no flag has it, that columns are taken for a model's features by their order, and that a
-// feature rises with every row; "" otherwise. It knows of the rows that Next has read.
-func (d *File) Doubt() string { return both(d.guesses(), d.risingDoubt()) }
+// no flag has it, that columns are taken for a model's features by their order, that a feature
+// rises with every row, and that a value seems to stand for a missing one; "" otherwise. It knows of
+// the rows that Next has read.
+func (d *File) Doubt() string { return both(d.guesses(), both(d.risingDoubt(), d.fillerDoubt())) }
 
 // both returns two doubts, either of which may be "", as one.
 func both(a, b string) string { return strings.Trim(a+"; "+b, "; ") }
