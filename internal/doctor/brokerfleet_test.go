@@ -80,7 +80,7 @@ func TestQoS0(t *testing.T) {
 	if d.Grade != OK {
 		t.Errorf("the grade is %s:\n%s", d.Grade, d.text())
 	}
-	d.expect(t, "ok broker: connected", "ok retained messages: kept", "ok shared subscriptions")
+	d.expect(t, "ok broker: a connection takes", "ok retained messages: kept", "ok shared subscriptions")
 }
 
 // A broker whose queue is full of retained messages drops its answer to a subscription with them.
