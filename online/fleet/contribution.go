@@ -159,7 +159,7 @@ func (c *Contribution) Put(h, k int, a, b []float64) error {
 //
 //	r  M×M, lower triangle: the factor R; the rest is not written
 //	b  M: R·β
-func (c *Contribution) factor(h, k int, r, b []float64) {
+func (c *Contribution) Factor(h, k int, r, b []float64) {
 	m := c.Params.M
 	data := c.site(h, k)
 	for i := range m {

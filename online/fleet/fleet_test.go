@@ -88,7 +88,7 @@ func TestFactorsInUnits(t *testing.T) {
 	for p, want := range map[Precision]bool{Bfloat16: true, Float32: false} {
 		c, _ := member(t, "a", 3, 9, p, "x", "y")
 		r, b := make([]float64, 81), make([]float64, 9)
-		c.factor(2, 1, r, b)
+		c.Factor(2, 1, r, b)
 		whole := true
 		for _, v := range r {
 			whole = whole && v*32 == math.Trunc(v*32)
@@ -113,7 +113,7 @@ func keepsPosterior(t *testing.T, m int, p Precision, tolerance float64) {
 	}
 	for k, name := range c.Classes {
 		r, b := make([]float64, m*m), make([]float64, m)
-		d.factor(0, k, r, b)
+		d.Factor(0, k, r, b)
 		a := make([]float64, m*m)
 		for i := range m {
 			for j := range i + 1 {

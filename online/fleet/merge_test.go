@@ -213,7 +213,7 @@ func TestMergeOnAnotherBasis(t *testing.T) {
 	e, linear := make([]float64, 36), make([]float64, 6)
 	same.Sum(0, 0, e, linear)
 	factor, b := make([]float64, 36), make([]float64, 6)
-	a.factor(0, 0, factor, b)
+	a.Factor(0, 0, factor, b)
 	if got, want := e[0], factor[0]*factor[0]; math.Abs(got/want-1) > 1e-6 {
 		t.Errorf("E of the same basis begins with %g, want %g", got, want)
 	}

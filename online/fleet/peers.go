@@ -147,7 +147,7 @@ func (c *Contribution) latents(horizon int, w, q []float64) (mean, variance []fl
 		post.Grow()
 		precision := post.U[k*m*m : (k+1)*m*m]
 		clear(r)
-		c.factor(horizon, k, r, b)
+		c.Factor(horizon, k, r, b)
 		transpose(t, r, m, m)
 		dense.SymmetricProduct(true, false, m, m, t, m, t, m, precision, m)
 		if post.Factor(k, b, y) != nil {

@@ -55,7 +55,7 @@ func TestLatents(t *testing.T) {
 	}
 	for k := range c.Classes {
 		r, b := make([]float64, m*m), make([]float64, m)
-		c.factor(0, k, r, b)
+		c.Factor(0, k, r, b)
 		for i := range n {
 			p := square(m, m+2) // I + A, w, b
 			for a := range m {

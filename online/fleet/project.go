@@ -70,7 +70,7 @@ func (p *projector) from(b *Basis) error {
 // It reports false if the result is not finite or does not factor.
 func (p *projector) project(c *Contribution, h, k int, a, b []float64) bool {
 	m, mi := p.m, c.Params.M
-	c.factor(h, k, p.r, p.b)
+	c.Factor(h, k, p.r, p.b)
 	if p.same {
 		for i := range m {
 			for j := range m {
