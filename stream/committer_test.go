@@ -464,9 +464,11 @@ func TestGroupTakesMemory(t *testing.T) {
 			r.sendMessage(&mqtt.Message{Topic: p7, Payload: []byte(`{"batch":[` + strings.Join(entries, ",") + `]}`), QoS: 0})
 			time.Sleep(time.Millisecond)
 		}
+		r.journal.mu.Lock()
 		for _, c := range r.journal.commits {
 			size = max(size, len(c.Wait)*exampleSize)
 		}
+		r.journal.mu.Unlock()
 		if size == 0 || size > maxGroupBytes+100*exampleSize {
 			t.Errorf("%d bytes in a commit, want %d at most and some", size, maxGroupBytes)
 		}
