@@ -301,10 +301,15 @@ func (u *unconfirmed) acknowledged(committed bool) {
 	if committed && u.changed {
 		u.needsCommit, u.changed = false, false
 		if slices.ContainsFunc(u.messages, func(m unconfirmedMessage) bool { return m.sequence == u.sequence && m.conn == u.conn && !m.named }) {
-			u.conn.PublishCursor(mqtt.Cursor{Sequence: u.sequence, Before: u.before, Session: u.session})
+			u.conn.PublishCursor(u.cursor())
 		}
 	}
 	u.size.Store(int64(len(u.messages)))
+}
+
+// cursor is that of the newest commit.
+func (u *unconfirmed) cursor() mqtt.Cursor {
+	return mqtt.Cursor{Sequence: u.sequence, Before: u.before, Session: u.session}
 }
 
 // rollback undoes the changes since the last commit; the messages will come again.
