@@ -60,6 +60,9 @@ func readReports(files []string, in io.Reader) ([]*report.Report, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("plot: want the output of --json: %w", err)
 		}
+		if r.Dataset == "" {
+			return nil, errors.New("plot: an object is no report: want the output of --json of edge eval or edge replay")
+		}
 		if (r.Asked != nil) != (len(reports) > 0 && reports[0].Asked != nil) && len(reports) > 0 {
 			return nil, errors.New("plot: reports of eval ask and others have no common figure")
 		}
