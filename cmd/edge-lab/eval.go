@@ -117,7 +117,7 @@ func (e *labEvaluation) addModel(cmd *cobra.Command) {
 // addRows adds the flags that select rows, their order and their columns.
 func (e *labEvaluation) addRows(cmd *cobra.Command) {
 	f := cmd.Flags()
-	cli.AddDataFlags(cmd, &e.Data, "`NAME` of the label's column (default the last one)")
+	cli.AddDataFlags(cmd, &e.Data, "`NAME` of the label's column (default one called label, else the last one)")
 	f.IntVar(&e.Selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
 	f.Uint64Var(&e.shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
 	f.IntSliceVar(&e.Selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")

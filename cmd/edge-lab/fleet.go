@@ -80,7 +80,7 @@ one device have not.`,
 			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0])
 		}),
 	}
-	cli.AddDataFlags(cmd, &c.data, "`NAME` of the label's column (default the last one)")
+	cli.AddDataFlags(cmd, &c.data, "`NAME` of the label's column (default one called label, else the last one)")
 	f := cmd.Flags()
 	f.IntVar(&c.selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
 	f.Uint64Var(&c.shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")

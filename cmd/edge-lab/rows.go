@@ -41,7 +41,7 @@ learners can then be judged on the same rows.`,
 			return writeRows(cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], &data, selection)
 		}),
 	}
-	cli.AddDataFlags(cmd, &data, "`NAME` of the label's column (default the last one)")
+	cli.AddDataFlags(cmd, &data, "`NAME` of the label's column (default one called label, else the last one)")
 	f := cmd.Flags()
 	f.IntVar(&selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
 	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")

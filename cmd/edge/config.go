@@ -73,7 +73,7 @@ error on the first 100000 rows.`,
 		}),
 	}
 	cmd.Flags().StringArrayVar(&from, "from", nil, "make one for this data `FILE`; may be repeated")
-	cli.AddDataFlags(cmd, &data, "`NAME` of the label's column (default the last one)")
+	cli.AddDataFlags(cmd, &data, "`NAME` of the label's column (default one called label, else the last one)")
 	cli.AddOriginFlags(cmd, &data)
 	return cmd
 }

@@ -203,7 +203,7 @@ func TestTooManyLabels(t *testing.T) {
 		rows += fmt.Sprintf("%d,1,c%d\n", i, i)
 	}
 	file := harness.WriteFile(t, "many.csv", rows)
-	const want = "more than 250 different labels, and a model can have no more classes; is the label really the last column? --label NAME names another column\n"
+	const want = "more than 250 different labels, and a model can have no more classes; is the label really the column \"label\"? --label NAME names another column\n"
 	for _, command := range []string{"eval", "eval split", "eval ask", "train", "demo", "config sample --from"} {
 		if code, _, errOut := edge(t, append(strings.Fields(command), file)...); code != exit.Runtime || !strings.HasSuffix(errOut, want) {
 			t.Errorf("edge %s exits with %d: %s", command, code, errOut)

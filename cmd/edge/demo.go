@@ -70,7 +70,7 @@ are the least, and a slow machine ends the last one and judges after it.`,
 	f.IntVar(&d.Fleet, "fleet", 0, "`N` nodes that learn together, 3 to 16")
 	f.Float64Var(&d.Rate, "rate", demo.DefaultRate, "`N` samples a second, with --signals rows, 640 by default (0: as fast as it goes)")
 	f.Uint64Var(&d.Seed, "seed", 1, "`SEED` of the simulated sensors")
-	cli.AddDataFlags(cmd, &d.Data, "`NAME` of the label's column of FILE (default the last one)")
+	cli.AddDataFlags(cmd, &d.Data, "`NAME` of the label's column of FILE (default one called label, else the last one)")
 	f.BoolVar(&d.AsJSON, "json", false, "print the summary as the object of edge eval --json, and nothing else")
 	return cmd
 }

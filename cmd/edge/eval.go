@@ -44,7 +44,7 @@ func (e *evalFlags) add(cmd *cobra.Command) {
 
 // addData adds the flags of the file's format, which --help lists last.
 func (e *evalFlags) addData(cmd *cobra.Command) {
-	cli.AddDataFlags(cmd, &e.Data, "`NAME` of the label's column (default the last one)")
+	cli.AddDataFlags(cmd, &e.Data, "`NAME` of the label's column (default one called label, else the last one)")
 	cli.AddRawFlags(cmd, &e.Data)
 }
 

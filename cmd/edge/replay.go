@@ -100,7 +100,7 @@ func newReplayCommand() *cobra.Command {
 	f.Var(&p.Delay, "delay", "how much later a delayed label comes: rows or time")
 	f.Float64Var(&p.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all")
 	f.BoolVar(&src.Loop, "loop", false, "begin again at the end, until interrupted")
-	cli.AddDataFlags(cmd, &src.Data, "`NAME` of the label's column (default the last one)")
+	cli.AddDataFlags(cmd, &src.Data, "`NAME` of the label's column (default one called label, else the last one)")
 	cli.AddRawFlags(cmd, &src.Data)
 	f.IntVar(&src.Selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
 	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")

@@ -71,8 +71,8 @@ func TestLabelsThatAreNoClasses(t *testing.T) {
 		label func(i int) string
 		want  string
 	}{
-		"numbers":   {func(i int) string { return fmt.Sprint(i % 60) }, `the label is the last column, "z", with 60 different values in 100 rows: --label names another`},
-		"fractions": {func(i int) string { return fmt.Sprintf("%.1f", float64(i%20)/10) }, `the label is the last column, "z", with 20 different values in 100 rows: --label names another`},
+		"numbers":   {func(i int) string { return fmt.Sprint(i % 60) }, `column "z" is taken for the label, and has 60 different values in 100 rows: --label names another`},
+		"fractions": {func(i int) string { return fmt.Sprintf("%.1f", float64(i%20)/10) }, `column "z" is taken for the label, and has 20 different values in 100 rows: --label names another`},
 		"classes":   {func(i int) string { return fmt.Sprint(i % 20) }, ""},
 		"levels":    {func(i int) string { return fmt.Sprintf("%.1f", float64(i%5)/2) }, ""},
 	} {

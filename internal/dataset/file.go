@@ -73,7 +73,7 @@ type File struct {
 // firstRow is what Doubt needs of the first row.
 type firstRow struct {
 	guessed bool // that it is no header
-	last    bool // its last column is the label, since no flag names another one
+	last    bool // no flag names the label: it is the column called so, or the last one
 	label   string
 	again   bool // another row has the label
 }
@@ -317,7 +317,7 @@ func (d *File) perhapsHeader(record []string) string {
 }
 
 // perhapsLabel returns the advice to make a column with a word in the first row the label, where no flag
-// names that and the last column was taken for it.
+// names that and another column was taken for it.
 func (d *File) perhapsLabel(i int, cell string) string {
 	first, _ := utf8.DecodeRuneInString(cell)
 	at := slices.Index(d.roles, label)

@@ -199,6 +199,25 @@ func TestChosenColumnsAreRead(t *testing.T) {
 	}
 }
 
+// Where nothing names the label, it is the column of that name, and without one the last.
+func TestTheLabelByDefault(t *testing.T) {
+	for text, want := range map[string]string{
+		"label,a,b\n7,1,2\n": "7",
+		"a,label,b\n1,7,2\n": "7",
+		"Label,a,b\n1,2,7\n": "7",
+		"1,2,7\n3,4,5\n":     "7",
+	} {
+		d, rows, err := rowsOf(t, text, "")
+		if err != nil || rows[0].Label != want {
+			t.Errorf("%q: features %v, rows %v, %v; want the label %s", text, d, rows, err, want)
+		}
+	}
+	ignored, err := newFile(strings.NewReader("label,a,b\n7,1,2\n"), "data.csv", Format{Ignore: []string{"label"}})
+	if err != nil || !slices.Equal(ignored.Features, []string{"a"}) {
+		t.Errorf("features %v, %v, want a alone", ignored, err)
+	}
+}
+
 // A text in the first row is perhaps the label, where the last column was taken for it.
 func TestTextMayBeTheLabel(t *testing.T) {
 	const hint = `; --ignore state leaves the column out, or, if it is the label, not "b": --label state`

@@ -12,13 +12,13 @@ import (
 )
 
 // Format is the syntax of a data file and the meaning of its columns. With the
-// zero value the syntax is detected; the label is the last column, and all others
-// are features.
+// zero value the syntax is detected; the label is the column of that name, else the last
+// one, and all others are features.
 //
 // A column is given by its name or, if no column has that name, by its number, 1
 // being the first; 3-7 are five columns.
 type Format struct {
-	Label     string   // the label's column; "": the last one
+	Label     string   // the label's column; "": that called label, else the last one
 	Unlabeled bool     // the file has no label unless Label names it
 	Columns   []string // of the features, in their order; nil: all but the label
 	Ignore    []string // columns that are left out
@@ -64,6 +64,9 @@ func CheckWidth(path string, features []string) error {
 	return nil
 }
 
+// labelColumn is the label's column, if a file has it, where nothing names another one.
+const labelColumn = "label"
+
 // OriginColumns are the first columns of the samples that edge windows prints.
 var OriginColumns = []string{"id", "time", deviceColumn}
 
@@ -86,15 +89,9 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 	if err != nil {
 		return nil, nil, err
 	}
-	labelAt := -1
-	switch {
-	case f.Label != "":
-		if labelAt, err = c.one("--label", f.Label); err != nil {
-			return nil, nil, err
-		}
-	case !f.Unlabeled:
-		for labelAt = width - 1; slices.Contains(leftOut, labelAt); labelAt-- {
-		}
+	labelAt, err := c.label(f, leftOut)
+	if err != nil {
+		return nil, nil, err
 	}
 	var picked []int
 	if f.Columns != nil {
@@ -152,6 +149,22 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 		c.roles[labelAt] = label
 	}
 	return c.roles, features, c.setDevice(deviceAt)
+}
+
+// label returns the label's column, −1 without one. Nobody names it: that called label, else the last one.
+func (c *chooser) label(f Format, leftOut []int) (int, error) {
+	if f.Label != "" || f.Unlabeled {
+		return c.one("--label", f.Label)
+	}
+	at := c.width - 1
+	for ; slices.Contains(leftOut, at); at-- {
+	}
+	for i := at; i >= 0 && c.names != nil; i-- {
+		if c.names[i] == labelColumn && !slices.Contains(leftOut, i) && !slices.Contains(f.Columns, labelColumn) {
+			return i, nil
+		}
+	}
+	return at, nil
 }
 
 // leftOut returns the columns that are no features, the label aside, and that of the device, −1

@@ -88,7 +88,7 @@ func (d *File) Doubt() string { return both(d.guesses(), both(d.risingDoubt(), d
 // both returns two doubts, either of which may be "", as one.
 func both(a, b string) string { return strings.Trim(a+"; "+b, "; ") }
 
-// manyLabels describes labels that are hardly classes, in the last column of the file, which no
+// manyLabels describes labels that are hardly classes, in a column of the file which no
 // flag made the label; "" for others. rows is the number of rows.
 func (d *File) manyLabels(rows int, classes []string) string {
 	const few, fewRows = 10, 20
@@ -101,7 +101,7 @@ func (d *File) manyLabels(rows int, classes []string) string {
 	if !d.begun.last || d.raw != nil || len(classes) <= few || rows < fewRows || 2*len(classes) <= rows && 2*fractions <= len(classes) {
 		return ""
 	}
-	return fmt.Sprintf("the label is the last column, %s, with %d different values in %d rows: --label names another", d.column(slices.Index(d.roles, label)), len(classes), rows)
+	return fmt.Sprintf("column %s is taken for the label, and has %d different values in %d rows: --label names another", d.column(slices.Index(d.roles, label)), len(classes), rows)
 }
 
 // guesses describes what a file was taken for without a flag.

@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
 
 	"edge/model"
 )
@@ -98,7 +97,7 @@ func Summarize(path string, f Format) (Summary, error) {
 			continue
 		}
 		if seen[row.Label] = true; len(seen) > maxClasses {
-			return Summary{}, tooManyClasses(path, f.Label)
+			return Summary{}, d.tooManyClasses()
 		}
 		if row.Label != last {
 			last = row.Label
@@ -128,10 +127,10 @@ func (d *File) NoRows() error {
 	return fmt.Errorf("%s: a header and no rows", d.path)
 }
 
-func tooManyClasses(path, label string) error {
-	column := "last column"
-	if label != "" {
-		column = "column " + strconv.Quote(label)
+func (d *File) tooManyClasses() error {
+	column := "label of the samples"
+	if at := slices.Index(d.roles, label); at >= 0 {
+		column = "column " + d.column(at)
 	}
-	return fmt.Errorf("%s: more than %d different labels, and a model can have no more classes; is the label really the %s? --label NAME names another column", path, maxClasses, column)
+	return fmt.Errorf("%s: more than %d different labels, and a model can have no more classes; is the label really the %s? --label NAME names another column", d.path, maxClasses, column)
 }

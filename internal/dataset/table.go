@@ -77,7 +77,7 @@ func LoadTable(path string, f Format) (*Table, error) {
 	}
 	t.Classes = slices.Compact(slices.Sorted(slices.Values(words)))
 	if len(t.Classes) > maxClasses {
-		return nil, tooManyClasses(path, f.Label)
+		return nil, d.tooManyClasses()
 	}
 	t.Doubt = both(d.manyLabels(len(words), t.Classes), withAlike(d.Doubt(), t.Classes))
 	for _, word := range words {

@@ -79,7 +79,7 @@ func (t *Train) add(cmd *cobra.Command) {
 	f.StringVarP(&t.ConfigPath, "config", "c", "", "take the model's configuration from this `FILE`")
 	f.StringVar(&t.Model, "model", "", "`NAME` of the model in the configuration, if it has several")
 	f.StringVarP(&t.Output, "output", "o", "", "state `FILE` to write; it must not hold that model yet")
-	AddDataFlags(cmd, &t.Data, "`NAME` of the label's column (default the last one)")
+	AddDataFlags(cmd, &t.Data, "`NAME` of the label's column (default one called label, else the last one)")
 	AddRawFlags(cmd, &t.Data)
 	f.StringVar(&t.OnMissing, "on-missing", "", "how to treat rows that lack features: `METHOD` reject leaves them out, impute or marginalise learns them (default on_missing of the model's stream, else marginalise)")
 	f.StringVar(&t.Test, "test", "", "judge by this `FILE` after each pass")
