@@ -139,7 +139,7 @@ func TestExitCodes(t *testing.T) {
 		"no such configuration":     {[]string{"run", "-c", missing}, exit.Config, "`edge config sample` prints one"},
 		"folder as configuration":   {[]string{"run", "-c", t.TempDir()}, exit.Config, "is a directory\n"},
 		"configuration is wrong":    {[]string{"check", "-c", table}, exit.Config, "table.csv:1:1"},
-		"learner out of range":      {[]string{"eval", table, "--inducing", "1"}, exit.Config, "inducing"},
+		"learner out of range":      {[]string{"eval", table, "--inducing", "1"}, exit.Usage, "inducing"},
 		"features of other names":   {[]string{"eval", table, "-c", valid}, exit.Runtime, "no columns of the file: rms, kurtosis, peak_hz; the columns are x, y"},
 		"no such model":             {[]string{"eval", table, "-c", valid, "--model", "m"}, exit.Config, `no model is called "m"; the configuration has bearing`},
 		"no broker":                 {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1"}, exit.Broker, "connect to the broker"},

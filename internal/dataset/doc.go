@@ -14,7 +14,7 @@
 //	raw.go        Raw: files of signals, whose samples a stage makes; rawfile.go
 //	              reads them, rawrow.go gives their rows, detect.go finds out
 //	selection.go  Selection: first rows, shuffle; ReadAll
-//	rising.go     features that rise with every row
+//	rising.go     features that rise with every row; filler.go values such as -999
 //	summary.go    Summary: rows, classes and gaps of a file, in one pass
 //	table.go      Table, Part; idx.go and gaps.go belong to it: images,
 //	              missing values

@@ -168,7 +168,7 @@ func TestDatasetRefuses(t *testing.T) {
 func TestTheGivenDecimalSign(t *testing.T) {
 	for sign, c := range map[rune]struct{ text, want string }{
 		',': {"a,label\n1.5,ok\n", `"1.5" has a decimal point, and --decimal comma is given`},
-		'.': {"a;label\n1,5;ok\n", `"1,5" has a comma, and --decimal point is given`},
+		'.': {"a;label\n1,5;ok\n", `"1,5" has a decimal comma, and --decimal point is given`},
 	} {
 		d, err := newFile(strings.NewReader(c.text), "data.csv", Format{Decimal: sign})
 		if err == nil {

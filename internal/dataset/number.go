@@ -30,7 +30,7 @@ func (d *File) value(cell string) (v float64, reason string) {
 	case point && d.decimal == ',' && d.fixed:
 		return 0, shorten(cell) + " has a decimal point, and --decimal comma is given"
 	case comma && d.decimal == '.' && d.fixed:
-		return 0, shorten(cell) + " has a comma, and --decimal point is given"
+		return 0, shorten(cell) + " has a decimal comma, and --decimal point is given"
 	case point && d.decimal == ',':
 		return 0, shorten(cell) + " has a decimal point, the numbers before it a comma; give --decimal point or --decimal comma"
 	case comma && d.decimal == '.':
