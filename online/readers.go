@@ -33,9 +33,9 @@ func (lp *Loop) Posterior() *model.Posterior {
 	return post
 }
 
-// Snapshot returns the newest snapshot for the time until Leave of the loop's Readers,
-// which spares the learner the allocation of another. Any goroutine may call it; it never
-// waits.
+// Snapshot returns the newest snapshot, its Bank for the time until Leave of the loop's
+// Readers, which spares the learner the allocation of another; all else in it stays as it is.
+// Any goroutine may call it; it never waits.
 func (lp *Loop) Snapshot() *model.Posterior { return lp.snapshot.Load() }
 
 // unread reports whether no reader has a snapshot with this memory any more. Only Run's

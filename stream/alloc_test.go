@@ -12,15 +12,12 @@ import (
 	"edge/stream/mqtt"
 )
 
-func (m *fakeModel) Snapshot() *model.Posterior { return m.Posterior() }
-
 // still is a model that answers and never changes.
 type still struct {
 	*fakeModel
 	doubt conformal.Uncertainty
 }
 
-func (m *still) Posterior() *model.Posterior         { return m.post }
 func (m *still) Snapshot() *model.Posterior          { return m.post }
 func (m *still) Uncertainty() *conformal.Uncertainty { return &m.doubt }
 

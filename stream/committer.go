@@ -14,8 +14,7 @@ import (
 
 // Model predicts and learns; *online.Loop implements it.
 type Model interface {
-	Posterior() *model.Posterior
-	Snapshot() *model.Posterior // the same, for the time until Leave of Deps.Readers
+	Snapshot() *model.Posterior // its Bank for the time until Leave of Deps.Readers
 	Status() *online.Status
 	Uncertainty() *conformal.Uncertainty
 	Learn(ctx context.Context, records []online.Record) error

@@ -272,7 +272,7 @@ func (m *modelState) feedFrom(streams map[string]*source) error {
 		}
 		src.feeds, src.models, m.streams = append(src.feeds, f), append(src.models, m), append(m.streams, src)
 	}
-	if d := m.Model.Posterior().Dim(); len(errs) == 0 && d != len(m.Features) {
+	if d := m.Model.Snapshot().Dim(); len(errs) == 0 && d != len(m.Features) {
 		errs = append(errs, fmt.Errorf("features: %d names, but the model has %d features", len(m.Features), d))
 	}
 	return errors.Join(errs...)

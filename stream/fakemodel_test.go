@@ -33,7 +33,7 @@ func newFakeModel(dim int) *fakeModel {
 	return &fakeModel{post: &model.Posterior{Scale: model.Scale{Mu: make([]float64, dim), Sd: make([]float64, dim)}}}
 }
 
-func (m *fakeModel) Posterior() *model.Posterior {
+func (m *fakeModel) Snapshot() *model.Posterior {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.post

@@ -71,7 +71,7 @@ func (n *Node) newFleets() *fleets {
 		}
 		id := fleet.Identity{Base: n.cfg.MQTT.BaseTopic, Node: n.cfg.Node, Instance: instance, Epoch: m.Mark >> markEpoch}
 		member := fleet.New(m.Fleet, id, n.fleetEvent(m))
-		if post := m.Model.Posterior(); post.Fleet != nil {
+		if post := m.Model.Snapshot(); post.Fleet != nil {
 			member.Joined()
 		}
 		f.members = append(f.members, &fleetMember{Member: member, of: m})

@@ -41,7 +41,7 @@ func (f *fleets) member(model string) *fleetMember {
 func describeFleet(m Model) (of fleet.Model) {
 	status := m.Status()
 	of.WarmedUp, of.Classes = status.WarmedUp, status.Classes.Names
-	post := m.Posterior()
+	post := m.Snapshot()
 	of.Answers = post.Fleet != nil && (post.Fleet.Guest != nil || post.Fleet.Horizons > 0)
 	of.Weight = post.FleetWeight()
 	return of
@@ -125,7 +125,7 @@ func (n *Node) leaveFleet(m *modelState) {
 }
 
 // hasLeft reports whether the model is in no fleet, and its state has the sums of one.
-func (m *modelState) hasLeft() bool { return !m.Fleet.Enabled() && m.Model.Posterior().Fleet != nil }
+func (m *modelState) hasLeft() bool { return !m.Fleet.Enabled() && m.Model.Snapshot().Fleet != nil }
 
 // leaveFleet lets the group end the fleet of a model that has left it.
 func (c *committer) leaveFleet(m *modelState) {

@@ -17,15 +17,7 @@ type follower struct {
 	answer atomic.Pointer[model.Posterior] // nil before the first contribution
 }
 
-// Posterior returns the posterior of the latest set.
-func (f *follower) Posterior() *model.Posterior {
-	if post := f.answer.Load(); post != nil {
-		return post
-	}
-	return f.Model.Posterior()
-}
-
-// Snapshot returns the same.
+// Snapshot returns the posterior of the latest set.
 func (f *follower) Snapshot() *model.Posterior {
 	if post := f.answer.Load(); post != nil {
 		return post

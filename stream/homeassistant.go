@@ -156,7 +156,7 @@ func (r *reporter) announce() {
 
 // discovery describes a model. No topic is at the root: every entity would inherit it.
 func (h *homeAssistant) discovery(m *modelState, version string) map[string]any {
-	classes := m.Model.Posterior().Classes()
+	classes := m.Model.Snapshot().Classes()
 	id := h.id(m.Name)
 	entity := func(platform, key, name string, more map[string]any) map[string]any {
 		more["platform"], more["unique_id"], more["name"] = platform, id+"_"+key, name

@@ -200,7 +200,7 @@ func TestManyClassesInHomeAssistant(t *testing.T) {
 	fake := m.Model.(*fakeModel)
 	r := newRig(t, newFakeJournal(), cfg, m)
 	for round := range 20 {
-		fake.forget(fake.Posterior().Names...)
+		fake.forget(fake.Snapshot().Names...)
 		for k := range 40 {
 			fake.Learn(t.Context(), []online.Record{{Event: online.Event{Kind: online.Observe, Label: fmt.Sprintf("%d of %d", k, round)}}})
 		}

@@ -355,7 +355,7 @@ func TestLateLabels(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		m := r.node.model("bearing")
-		if got := m.lag.Load().Ahead(m.seq+1, m.Model.Posterior().Record); got != 4 {
+		if got := m.lag.Load().Ahead(m.seq+1, m.Model.Snapshot().Record); got != 4 {
 			t.Errorf("the seventh sample is %d ahead of the third, want 4", got)
 		}
 	})

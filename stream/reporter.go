@@ -73,7 +73,7 @@ func (r *reporter) run(ctx context.Context) {
 	started := r.started.Time()
 	last := make([]reported, len(r.models))
 	for i, m := range r.models {
-		last[i] = reported{began, m.Model.Status().Scores.N, m.Model.Posterior().Classes()}
+		last[i] = reported{began, m.Model.Status().Scores.N, m.Model.Snapshot().Classes()}
 	}
 	for checked := began; ; {
 		select {
@@ -109,7 +109,7 @@ func (r *reporter) reportDue(last []reported, now time.Time) (next time.Time) {
 	latest := make([][]byte, len(r.models))
 	for i, m := range r.models {
 		latest[i] = m.latest.take() // before a new class is announced
-		if c := m.Model.Posterior().Classes(); !slices.Equal(c, last[i].classes) {
+		if c := m.Model.Snapshot().Classes(); !slices.Equal(c, last[i].classes) {
 			last[i].classes, changed = c, true
 		}
 	}
@@ -231,7 +231,7 @@ func (r *reporter) latest(m *modelState, payload []byte) {
 func (r *reporter) info() {
 	models := []ModelInfo{}
 	for _, m := range r.models {
-		models = append(models, ModelInfo{m.Name, m.Streams, m.Features, append([]string{}, m.Model.Posterior().Classes()...)})
+		models = append(models, ModelInfo{m.Name, m.Streams, m.Features, append([]string{}, m.Model.Snapshot().Classes()...)})
 	}
 	r.retain(r.prefix+"info", r.encode(InfoPayload{
 		V: 1, Node: r.node, Version: r.build.Version, Commit: r.build.Commit, Go: runtime.Version(), Arch: runtime.GOOS + "/" + runtime.GOARCH,

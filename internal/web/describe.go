@@ -76,11 +76,11 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 	if len(sc.Classes) <= report.MaxConfusion {
 		v.Confusion = sc.Matrix
 	}
-	v.Relevance = report.RankFeatures(served.Config.Features, served.Loop.Posterior().Relevance())
+	v.Relevance = report.RankFeatures(served.Config.Features, served.Loop.Snapshot().Relevance())
 	v.Relevance = v.Relevance[:min(len(v.Relevance), maxRelevances)]
 	samples, course := m.history(served.Name)
 	v.Course = append([]report.CoursePoint{}, course...)
-	post, labels := served.Loop.Posterior(), map[uint64]bool{}
+	post, labels := served.Loop.Snapshot(), map[uint64]bool{}
 	valued := 0
 	for i, p := range slices.Backward(samples) {
 		of := describeSample(p)

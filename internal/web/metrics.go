@@ -57,7 +57,7 @@ func (c *collector) collect() *exposition {
 	d := c.monitor.deployment()
 	s := &scrape{monitor: c.monitor, node: d.Node.Stats(), observed: c.monitor.observations(), now: time.Now()}
 	for _, m := range d.Models {
-		one := modelScrape{Model: m, stats: s.node.Models[m.Name], status: m.Loop.Status(), posterior: m.Loop.Posterior()}
+		one := modelScrape{Model: m, stats: s.node.Models[m.Name], status: m.Loop.Status(), posterior: m.Loop.Snapshot()}
 		if v, ok := d.Node.Fleet(m.Name); ok {
 			one.fleet = &v
 		}
