@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"edge/model"
 	"edge/online/conformal"
 	"edge/online/drift"
 	"edge/online/score"
@@ -92,8 +91,8 @@ type Loop struct {
 	learner     *Learner
 	opts        LoopOptions
 	in          chan []Record
-	commands    chan func()                     // for Run's goroutine
-	snapshot    atomic.Pointer[model.Posterior] // replaced whole, never changed in place
+	commands    chan func() // for Run's goroutine
+	snapshot    snapshot
 	status      atomic.Pointer[Status]
 	uncertainty atomic.Pointer[conformal.Uncertainty] // replaced whole, with every group of records
 	start       time.Time
@@ -419,7 +418,7 @@ func (lp *Loop) publish() {
 		return
 	}
 	post.Record, lp.newer = lp.label, false
-	lp.snapshot.Store(post)
+	lp.snapshot.replace(post, lp.opts.Readers)
 }
 
 // notify completes and passes on a notice.

@@ -7,22 +7,41 @@ import (
 )
 
 // Readers counts the goroutines that read snapshots at present. A loop that has one in
-// its options uses the memory of an earlier snapshot again when nobody reads: a reader that
-// comes later gets a newer one. A nil Readers counts nothing. Any goroutine may use it.
-type Readers struct{ n atomic.Int64 }
+// its options uses the memory of an earlier snapshot again when nobody reads, or nobody did at
+// any moment since a newer one replaced it: a reader that comes later gets that. A nil Readers
+// counts nothing. Any goroutine may use it.
+type Readers struct {
+	state atomic.Uint64 // readers, and in the upper half how often the last one has left
+}
 
 // Enter comes before the first call of Snapshot.
 func (r *Readers) Enter() {
 	if r != nil {
-		r.n.Add(1)
+		r.state.Add(1)
 	}
 }
 
 // Leave comes after the last use of what Snapshot returned.
 func (r *Readers) Leave() {
-	if r != nil {
-		r.n.Add(-1)
+	if r == nil {
+		return
 	}
+	for {
+		before := r.state.Load()
+		after := before - 1
+		if uint32(after) == 0 {
+			after += 1 << 32
+		}
+		if r.state.CompareAndSwap(before, after) {
+			return
+		}
+	}
+}
+
+// left reports whether all who read when the state was before have left.
+func (r *Readers) left(before uint64) bool {
+	now := r.state.Load()
+	return uint32(before) == 0 || uint32(now) == 0 || now>>32 != before>>32
 }
 
 // Posterior returns the newest snapshot. Any goroutine may call it; it never waits.
@@ -42,5 +61,19 @@ func (lp *Loop) Snapshot() *model.Posterior { return lp.snapshot.Load() }
 // goroutine, which alone replaces the newest snapshot, calls it: who enters later gets that
 // one.
 func (lp *Loop) unread(m *model.Memory) bool {
-	return lp.snapshot.Load().Memory != m && lp.opts.Readers.n.Load() == 0 && !m.Kept()
+	return lp.snapshot.Load().Memory != m && lp.opts.Readers.left(lp.snapshot.readers) && !m.Kept()
+}
+
+// snapshot is the newest one, replaced whole, never changed in place.
+type snapshot struct {
+	atomic.Pointer[model.Posterior]
+	readers uint64 // state of the readers when one in other memory was replaced
+}
+
+// replace makes post the newest one.
+func (s *snapshot) replace(post *model.Posterior, r *Readers) {
+	before := s.Swap(post)
+	if r != nil && (before == nil || before.Memory != post.Memory) {
+		s.readers = r.state.Load()
+	}
 }

@@ -43,16 +43,21 @@ func TestReaders(t *testing.T) {
 // TestMemoryIsUsedAgain steps with and without readers: the step after the next uses the
 // memory of a snapshot, unless a reader may have it.
 func TestMemoryIsUsedAgain(t *testing.T) {
+	nothing := func(*Readers) {}
 	cases := map[string]struct {
 		readers *Readers
-		read    func(lp *Loop, r *Readers)
+		read    func(lp *Loop, r *Readers) // the first snapshot
+		then    func(r *Readers)           // after the second came
 		again   bool
 	}{
-		"not counted":  {nil, func(*Loop, *Readers) {}, false},
-		"none":         {new(Readers), func(*Loop, *Readers) {}, true},
-		"has left":     {new(Readers), func(lp *Loop, r *Readers) { r.Enter(); lp.Snapshot(); r.Leave() }, true},
-		"still reads":  {new(Readers), func(lp *Loop, r *Readers) { r.Enter(); lp.Snapshot() }, false},
-		"has kept one": {new(Readers), func(lp *Loop, _ *Readers) { lp.Posterior() }, false},
+		"not counted":         {nil, func(*Loop, *Readers) {}, nothing, false},
+		"none":                {new(Readers), func(*Loop, *Readers) {}, nothing, true},
+		"has left":            {new(Readers), func(lp *Loop, r *Readers) { r.Enter(); lp.Snapshot(); r.Leave() }, nothing, true},
+		"still reads":         {new(Readers), func(lp *Loop, r *Readers) { r.Enter(); lp.Snapshot() }, nothing, false},
+		"has kept one":        {new(Readers), func(lp *Loop, _ *Readers) { lp.Posterior() }, nothing, false},
+		"reads the second":    {new(Readers), func(*Loop, *Readers) {}, (*Readers).Enter, true},
+		"left before another": {new(Readers), func(lp *Loop, r *Readers) { r.Enter(); lp.Snapshot() }, func(r *Readers) { r.Leave(); r.Enter() }, true},
+		"left after another":  {new(Readers), func(lp *Loop, r *Readers) { r.Enter(); lp.Snapshot() }, func(r *Readers) { r.Enter(); r.Leave() }, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -71,6 +76,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 			first := step()
 			c.read(lp, c.readers)
 			second := step()
+			c.then(c.readers)
 			if third := step(); first == second || second == third || (third == first) != c.again {
 				t.Errorf("the memory of the first snapshot is used again: %t, want %t", third == first, c.again)
 			}
