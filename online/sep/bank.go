@@ -219,7 +219,10 @@ func (b *Bank) allocate() {
 	b.rest()
 	sites, posteriors := b.sites, b.view.Bank
 	if b.shared {
-		posteriors = b.takeSpare()
+		b.before, posteriors = posteriors, nil
+		if b.view.Memory = b.takeSpare(); b.view.Memory != nil {
+			posteriors, _ = b.laid(b.view.Memory, len(b.view.Latent))
+		}
 	}
 	b.state = state{
 		params: model.NewParams(m, d),
@@ -264,7 +267,9 @@ func (b *Bank) reserve(c int) {
 		for _, sites := range z.window() {
 			*sites = withRoom(*sites, c*b.capacity)
 		}
-		b.view.Bank[h].Reserve(c)
+	}
+	if cap(b.view.Bank[0].U) < c*m*m {
+		b.enlarge(c)
 	}
 }
 

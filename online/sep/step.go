@@ -22,9 +22,10 @@ type Minibatch struct {
 
 // Save copies the state, for Undo.
 func (b *Bank) Save() {
+	copied := b.shared
 	b.ownForStep()
 	b.makeWork()
-	b.save()
+	b.save(copied)
 	b.saveJoined()
 }
 
