@@ -76,7 +76,7 @@ func (c *Collector) Contribution(member string) (*core.Contribution, []byte, err
 		a.addList(l)
 		for i := range l.parts {
 			if part := c.payloads[c.topics.Part(member, i)]; len(part) > 0 {
-				if err := a.addPart(i, part, core.MaxBytes-a.bytes); err != nil {
+				if err := a.addPart(i, part, core.MaxBytes-a.bytes, false); err != nil {
 					return nil, nil, err
 				}
 			}

@@ -36,7 +36,7 @@ func TestSplit(t *testing.T) {
 			if len(parts[i]) > 100 {
 				t.Errorf("a part of %d bytes", len(parts[i]))
 			}
-			if err := a.addPart(i, parts[i], 1<<20); err != nil {
+			if err := a.addPart(i, parts[i], 1<<20, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -47,7 +47,7 @@ func TestSplit(t *testing.T) {
 		if string(a.whole()) != string(data) {
 			t.Errorf("%d bytes are not put together", size)
 		}
-		if err := a.addPart(0, parts[0][:len(parts[0])-1], 1<<20); !errors.Is(err, ErrParts) {
+		if err := a.addPart(0, parts[0][:len(parts[0])-1], 1<<20, false); !errors.Is(err, ErrParts) {
 			t.Errorf("a truncated part: %v", err)
 		}
 	}

@@ -171,6 +171,7 @@ func (m *Member) Topics() Topics { return m.topics }
 // Connected notes that a connection began, and that its subscription follows.
 func (m *Member) Connected(now time.Time) {
 	m.asking.all = backoff{}
+	clear(m.assemblies) // the broker sends what it keeps again
 	m.link = link{up: true, number: m.link.number + 1, at: now, before: m.link.before, arrived: now, owns: m.own.known && !m.own.reported}
 	if m.own.epoch == 0 { // this broker may have lost what an earlier connection brought
 		m.own.found, m.own.former = false, former{}
@@ -256,7 +257,7 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 		for _, other := range m.assemblies {
 			room -= other.bytes
 		}
-		err = a.addPart(part, payload, min(room, core.MaxBytes-a.bytes))
+		err = a.addPart(part, payload, min(room, core.MaxBytes-a.bytes), !retained)
 	}
 	if err != nil {
 		m.refuse(now, Malformed, name, err)

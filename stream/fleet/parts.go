@@ -120,27 +120,29 @@ type assembly struct {
 
 // addList takes a list of parts.
 func (a *assembly) addList(l list) {
-	if a.list, a.listed = l, true; a.replaces(l.Version) {
+	if a.list, a.listed = l, true; a.replaces(l.Version, false) {
 		a.clear(l.Version)
 	}
 }
 
-// replaces reports whether parts of version v take the place of those there are.
-func (a *assembly) replaces(v core.Version) bool {
-	return v.Newer(a.of) || a.latest && v != a.of && v != core.Version{}
+// replaces reports whether parts of version v take the place of those there are. Older ones do that
+// are published while no others are collected: another process has the name now, and an old state file.
+func (a *assembly) replaces(v core.Version, live bool) bool {
+	return v.Newer(a.of) || live && a.parts == nil || a.latest && v != a.of && v != core.Version{}
 }
 
 // clear drops the parts, and waits for those of a version.
 func (a *assembly) clear(v core.Version) { a.parts, a.of, a.bytes = nil, v, 0 }
 
-// addPart takes a copy of a part. room is the number of bytes that it may take.
-func (a *assembly) addPart(part int, payload []byte, room int) error {
+// addPart takes a copy of a part, which the broker kept or which is live. room is the number of bytes
+// that it may take.
+func (a *assembly) addPart(part int, payload []byte, room int, live bool) error {
 	v, data, err := open(payload, partMagic)
 	if err != nil {
 		return err
 	}
 	if v != a.of {
-		if !a.replaces(v) {
+		if !a.replaces(v, live) {
 			return nil
 		}
 		a.clear(v)

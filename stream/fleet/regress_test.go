@@ -45,6 +45,32 @@ func TestOldStateFileAtAForgetfulBroker(t *testing.T) {
 	}
 }
 
+// The same holds of a contribution in parts: also where the receiver has kept its connection, as
+// behind a bridge, and where it has a part of a version that was never completed.
+func TestOldStateFileInParts(t *testing.T) {
+	small := func(c *Config) { c.MaxMessage = 4 << 10 }
+	for _, bridged := range []bool{true, false} {
+		w := newWorld(t)
+		a, b := w.start("a", 7, small), w.start("b", 0, plain)
+		a.labels, a.size, b.labels = 500, 100, 300
+		w.pass(10 * time.Second)
+		a.disconnect()
+		w.nodes = w.nodes[1:]
+		clear(w.kept)
+		if !bridged {
+			_, parts := split(core.Version{Epoch: 8, Sequence: 2}, make([]byte, 20000), 4<<10)
+			b.Receive(w.now, a.Topics().Part("a", 0), parts[0], false)
+			b.disconnect()
+			b.connect()
+		}
+		w.pass(20 * time.Second)
+		again := w.start("a", 3, small)
+		again.labels, again.size = 200, 100
+		w.pass(10 * time.Minute)
+		equal(t, "merges of b", b.merges, []string{"a500", "a200"})
+	}
+}
+
 // A node that starts again hears its own contribution, and loses the connection at once to a
 // broker that forgets its retained messages: it publishes again.
 func TestHeardBeforeTheBrokerForgot(t *testing.T) {
