@@ -113,27 +113,11 @@ func TestWarmUpTestsForests(t *testing.T) {
 func TestForestsOfNoisyLabels(t *testing.T) {
 	cfg := fleetConfig()
 	cfg.Experts.Forest = FullForest
-	classes := []string{"c0", "c1"}
-	noisy := func(seed uint64, right float64) *Learner {
-		l, err := NewLearner(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rng := rand.New(rand.NewPCG(seed, 2))
-		for range 300 {
-			ev := ring(rng, classes, len(classes))
-			if rng.Float64() > right {
-				ev.Label = classes[rng.IntN(len(classes))]
-			}
-			l.Add(&ev)
-		}
-		return l
-	}
 	set := fleet.NewSet(0)
 	for i, right := range []float64{0.5, 0.5, 0, 0.5} {
-		set.Put(contribution(t, noisy(uint64(i), right), fmt.Sprint("m", i), 1))
+		set.Put(contribution(t, noisyRing(t, cfg, uint64(i), right), fmt.Sprint("m", i), 1))
 	}
-	m, err := noisy(9, 0.5).Merge("own", set)
+	m, err := noisyRing(t, cfg, 9, 0.5).Merge("own", set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,4 +129,55 @@ func TestForestsOfNoisyLabels(t *testing.T) {
 	if v := m.Members[2]; v.Refused != fleet.Misleading || v.Trust < fleet.DefaultTrust {
 		t.Errorf("random labels: refused for %q, trust %.1f", v.Refused, v.Trust)
 	}
+}
+
+// Labels so noisy that a good forest answers worse than their frequencies, since it is sure of what it
+// has learnt by chance, refuse few good members: their sites go with the labels. Members of random
+// labels are found as before.
+func TestNoisyLabelsRefuseFew(t *testing.T) {
+	cfg := fleetConfig()
+	cfg.Experts.Forest = FullForest
+	set := fleet.NewSet(0)
+	for i, right := range []float64{0.5, 0.5, 0, 0.5} {
+		set.Put(contribution(t, noisyRing(t, cfg, uint64(i), right), fmt.Sprint("m", i), 1))
+	}
+	var good, bad int
+	for seed := range uint64(20) {
+		m, err := noisyRing(t, cfg, 9+seed, 0.5).Merge("own", set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range m.Members {
+			switch {
+			case v.Refused == fleet.None:
+			case i == 2:
+				bad++
+			default:
+				good++
+			}
+		}
+	}
+	if good > 10 || bad < 17 { // 8 and 18; by the forest alone 19 and 18
+		t.Errorf("of 60 good members %d are refused, of 20 bad ones %d", good, bad)
+	}
+}
+
+// noisyRing returns a learner of two classes of which this part of the labels is right, and the others
+// are random.
+func noisyRing(t *testing.T, cfg Config, seed uint64, right float64) *Learner {
+	t.Helper()
+	classes := []string{"c0", "c1"}
+	l, err := NewLearner(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for range 300 {
+		ev := ring(rng, classes, len(classes))
+		if rng.Float64() > right {
+			ev.Label = classes[rng.IntN(len(classes))]
+		}
+		l.Add(&ev)
+	}
+	return l
 }

@@ -235,25 +235,13 @@ func (r *Receiver) add(v *Member, c *Contribution, f *candidate, p *projector, t
 			}
 		}
 	}
-	if t != nil {
-		first := r.shared(c)
-		trust, err := t.trust(func(class string, a, b []float64) {
-			if k := slices.Index(c.Classes, class); k >= 0 {
-				dense.Axpy(1, sites[k].a[first*size*size:(first+1)*size*size], a)
-				dense.Axpy(1, sites[k].b[first*size:(first+1)*size], b)
-			}
-		})
-		if err != nil {
-			v.Refused = NotFactored
-			return
+	first := r.shared(c)
+	if v.Refused = r.test(v, f, t, func(class string, a, b []float64) {
+		if k := slices.Index(c.Classes, class); k >= 0 {
+			dense.Axpy(1, sites[k].a[first*size*size:(first+1)*size*size], a)
+			dense.Axpy(1, sites[k].b[first*size:(first+1)*size], b)
 		}
-		if v.Trust, v.Tested = trust, true; trust < r.least(f) {
-			v.Refused = Distrusted
-			return
-		}
-	}
-	if f.misleads(r.Trust) {
-		v.Refused = Misleading
+	}); v.Refused != None {
 		return
 	}
 	for k, name := range c.Classes {
@@ -264,6 +252,33 @@ func (r *Receiver) add(v *Member, c *Contribution, f *candidate, p *projector, t
 			sums[name] = &sum{slices.Clone(sites[k].a), slices.Clone(sites[k].b)}
 		}
 	}
+}
+
+// test tests a member by own labels: its sites, which add adds, and its forest. Without a trial the
+// sites were tested before. A forest is sure of what noisy labels have taught it, so that it may answer
+// worse than the frequencies where there is something to learn: it is no proof against a member whose
+// forest and sites both go with own labels, the sites beyond chance.
+func (r *Receiver) test(v *Member, f *candidate, t *trial, add func(class string, a, b []float64)) Reason {
+	if t != nil {
+		var err error
+		if v.Trust, err = t.trust(add); err != nil {
+			return NotFactored
+		}
+		if v.Tested = true; v.Trust < r.least(f) {
+			return Distrusted
+		}
+	}
+	if !f.misleads(r.Trust) {
+		return None
+	}
+	if t != nil && f.skill > 0 {
+		if skill, err := t.skill(add); err != nil {
+			return NotFactored
+		} else if skill >= minSkill {
+			return None
+		}
+	}
+	return Misleading
 }
 
 // set stores the sums, rounded.

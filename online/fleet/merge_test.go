@@ -368,15 +368,16 @@ func TestTrust(t *testing.T) {
 	if err := p.from(&good.Basis); err != nil {
 		t.Fatal(err)
 	}
-	after := make([]float64, n)
-	if err := trial.logProbs(after, func(class string, a, b []float64) {
+	add := func(class string, a, b []float64) {
 		if k := slices.Index(good.Classes, class); k >= 0 {
 			ea, eb := make([]float64, m*m), make([]float64, m)
 			p.project(good, 0, k, ea, eb)
 			dense.Axpy(1, ea, a)
 			dense.Axpy(1, eb, b)
 		}
-	}); err != nil {
+	}
+	after := make([]float64, n)
+	if err := trial.logProbs(after, add); err != nil {
 		t.Fatal(err)
 	}
 	var sum, squares float64
@@ -388,6 +389,21 @@ func TestTrust(t *testing.T) {
 	mean := sum / n
 	if want := mean / math.Sqrt((squares/n-mean*mean)/(n-1)); math.Abs(got.Members[1].Trust/want-1) > 1e-6 {
 		t.Errorf("trust %g, want %g", got.Members[1].Trust, want)
+	}
+	// The score by the sites alone: own ones do not count.
+	var scores moments
+	counts := [2]float64{}
+	for _, y := range w.Y {
+		counts[y]++
+	}
+	for i, y := range w.Y {
+		scores.add(counts[1-y] / n * (after[i] - math.Log(1-math.Exp(after[i]))))
+	}
+	for i := range w.B {
+		w.B[i] = float64(i)
+	}
+	if skill, err := trial.skill(add); err != nil || math.Abs(skill/scores.inErrors()-1) > 1e-6 {
+		t.Errorf("skill %g, want %g (%v)", skill, scores.inErrors(), err)
 	}
 	w.Y = w.Y[:MinWindow-1]
 	if v := mergeOf(t, r, teacher("bad", -1, "x", "y")).Members[0]; v.Tested || v.Refused != None {

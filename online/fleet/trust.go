@@ -39,9 +39,10 @@ type trial struct {
 	post model.Gaussian
 	grid model.Grid
 
-	b, y                  []float64 // M  scratch
-	mean, variance, probs []float64 // C×n, C×n, C
-	u                     []float64 // n×M
+	b, y                  []float64    // M  scratch
+	mean, variance, probs []float64    // C×n, C×n, C
+	one                   [2][]float64 // C  mean and variance of one label
+	u                     []float64    // n×M
 }
 
 // newTrial returns nil for a window without enough labels. The error is
@@ -83,6 +84,53 @@ func (t *trial) trust(add func(class string, a, b []float64)) (float64, error) {
 // logProbs stores log p(y_r) of the window's labels, under the sites with those that add
 // adds.
 func (t *trial) logProbs(dst []float64, add func(class string, a, b []float64)) error {
+	if err := t.predict(add, false); err != nil {
+		return err
+	}
+	for i, y := range t.Y {
+		logs, at := t.logs(i, y)
+		dst[i] = logs[at]
+	}
+	return nil
+}
+
+// skill returns the mean of a score of the window's labels of known classes, in standard errors, by the
+// sites alone that add adds: that of Labels.test.
+func (t *trial) skill(add func(class string, a, b []float64)) (float64, error) {
+	if err := t.predict(add, true); err != nil {
+		return 0, err
+	}
+	shares, n := make([]float64, len(t.Classes)), 0.
+	for _, y := range t.Y {
+		if t.Known[y] {
+			shares[y]++
+			n++
+		}
+	}
+	if n < MinWindow {
+		return 0, nil
+	}
+	scores := make([]float64, 0, len(t.Y))
+	for i, y := range t.Y {
+		if !t.Known[y] {
+			continue
+		}
+		logs, at := t.logs(i, y)
+		score, next := logs[at], 0
+		for k, known := range t.Known {
+			if known {
+				score -= float64(shares[k] / n * logs[next])
+				next++
+			}
+		}
+		scores = append(scores, score)
+	}
+	return inErrors(scores), nil
+}
+
+// predict sets the means and variances of the latent functions at the window's labels, under the sites
+// that add adds, alone or to those of the window.
+func (t *trial) predict(add func(class string, a, b []float64), alone bool) error {
 	m, n := t.m, len(t.Y)
 	for k, name := range t.Classes {
 		if !t.used[k] {
@@ -91,6 +139,10 @@ func (t *trial) logProbs(dst []float64, add func(class string, a, b []float64)) 
 		u := t.post.U[k*m*m : (k+1)*m*m]
 		copy(u, t.A[k*m*m:(k+1)*m*m])
 		copy(t.b, t.B[k*m:(k+1)*m])
+		if alone {
+			clear(u)
+			clear(t.b)
+		}
 		add(name, u, t.b)
 		if err := t.post.Factor(k, t.b, t.y); err != nil {
 			return err
@@ -102,23 +154,28 @@ func (t *trial) logProbs(dst []float64, add func(class string, a, b []float64)) 
 			t.variance[k*n+i] = t.Q[i] + dense.Dot(row, row)
 		}
 	}
-	var mean, variance []float64
-	for i, y := range t.Y {
-		mean, variance = mean[:0], variance[:0]
-		at := 0
-		for k := range t.Classes {
-			if !t.Known[k] && k != y {
-				continue
-			}
-			if k == y {
-				at = len(mean)
-			}
-			mean, variance = append(mean, t.mean[k*n+i]), append(variance, t.variance[k*n+i])
-		}
-		probs := t.probs[:len(mean)]
-		t.grid.Probs(probs, mean, variance, model.Coarse)
-		p := float64((1-t.Eps)*probs[at]) + t.Eps/float64(len(probs))
-		dst[i] = math.Log(max(p, minProb))
-	}
 	return nil
+}
+
+// logs returns the logarithms of the probabilities of the classes that compete for label i of latent
+// function y, and the place of y among them. They hold until the next call.
+func (t *trial) logs(i, y int) (logs []float64, at int) {
+	mean, variance, n := t.one[0][:0], t.one[1][:0], len(t.Y)
+	for k := range t.Classes {
+		if !t.Known[k] && k != y {
+			continue
+		}
+		if k == y {
+			at = len(mean)
+		}
+		mean, variance = append(mean, t.mean[k*n+i]), append(variance, t.variance[k*n+i])
+	}
+	t.one = [2][]float64{mean, variance}
+	logs = t.probs[:len(mean)]
+	t.grid.Probs(logs, mean, variance, model.Coarse)
+	for k, p := range logs {
+		p = float64((1-t.Eps)*p) + t.Eps/float64(len(logs))
+		logs[k] = math.Log(max(p, minProb))
+	}
+	return logs, at
 }
