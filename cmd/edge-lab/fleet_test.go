@@ -58,6 +58,12 @@ func TestFleet(t *testing.T) {
 	if r := run("--nodes", "5", "--newcomer", "150", "--bad", "labels"); r.BadRefused == 0 || r.BadRefused < r.BadTests-1 || r.GoodRefused > 0 || r.Fleet.Newcomer.NLL[0] > r.Alone.Newcomer.NLL[0]*2/3 {
 		t.Errorf("a newcomer refuses %d of %d bad, %d good: %+v, alone %+v", r.BadRefused, r.BadTests, r.GoodRefused, r.Fleet.Newcomer, r.Alone.Newcomer)
 	}
+	if few := run("--nodes", "3", "--newcomer", "400"); few.Fleet.Newcomer.Labels != [...]int{50, 100, 0, 0} || few.Fleet.Newcomer.NLL[2] != 0 {
+		t.Errorf("newcomer of 100 labels: %+v", few.Fleet.Newcomer)
+	}
+	if code, out, errOut := edge(t, "fleet", table, "--nodes", "3", "--newcomer", "450"); code != exit.Runtime || out != "" || !strings.Contains(errOut, "the 2 other nodes learn the first 900 rows, and there are 900") {
+		t.Errorf("no row is left for the newcomer: exits with %d, prints %q and %q", code, out, errOut)
+	}
 	for _, args := range [][]string{{"--scale", "none"}, {"--nodes", "1"}, {"--bad", "good"}, {"--bad", "next", "--boast", "0.5"}, {"--delay", "-1"}, {"--bad", "huge", "--newcomer", "5", "--nodes", "2"}, {"--every", "0"}, {"--information", "-1"}, {"--information", "inf"}, {"--horizons", "short"}} {
 		if code, out, _ := edge(t, append([]string{"fleet", table}, args...)...); code != exit.Usage || out != "" {
 			t.Errorf("edge-lab fleet %s exits with %d and prints %q", strings.Join(args, " "), code, out)

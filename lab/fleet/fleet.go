@@ -13,6 +13,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -93,6 +94,9 @@ func Run(ctx context.Context, cfg Config, rows []dataset.Row, classes []string) 
 	cfg.Model.Classes.Max = max(cfg.Model.Classes.Max, len(classes))
 	learnt := len(rows) - int(math.Round(cfg.Test*float64(len(rows))))
 	learn, test := rows[:learnt], rows[learnt:]
+	if others := cfg.Before * (cfg.Nodes - 1); cfg.Before > 0 && learnt <= others {
+		return nil, fmt.Errorf("--newcomer %d: the %d other nodes learn the first %d rows, and there are %d", cfg.Before, cfg.Nodes-1, others, learnt)
+	}
 	r := &Result{Config: cfg, Rows: learnt, Judges: len(test)}
 	cfg.half = learnt / 2
 	if cfg.Before == 0 {

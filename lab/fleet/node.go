@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"time"
 
@@ -141,17 +140,10 @@ func (n *node) note(names []string, label string, at int) {
 	if n.course == nil {
 		return
 	}
-	before := n.course.sum.nll
 	n.course.sum.add(names, n.probs, label)
-	if os.Getenv("TRACE") != "" && n.course.sum.rows <= 60 {
-		gw, gf := -1., -1.
-		if f := n.learner.Posterior().Fleet; f != nil {
-			gw, gf = f.GuestWeight, f.GuestForests
-		}
-		fmt.Fprintf(os.Stderr, "%d %s nll %.3f guest %.4f forests %.3f\n", n.course.sum.rows, label, n.course.sum.nll-before, gw, gf)
-	}
 	for i, labels := range checkpoints {
 		if n.course.sum.rows == labels {
+			n.course.Labels[i] = labels
 			n.course.Errors[i], n.course.NLL[i] = n.course.sum.means()
 		}
 	}

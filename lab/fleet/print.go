@@ -13,6 +13,9 @@ func Print(out io.Writer, results []*Result) error {
 		fmt.Fprintln(w, "set\tseed\tlabels\talone\tfleet\tratio")
 		for _, r := range results {
 			for i, labels := range r.Fleet.Newcomer.Labels {
+				if labels == 0 {
+					continue
+				}
 				a, f := r.Alone.Newcomer, r.Fleet.Newcomer
 				fmt.Fprintf(w, "%s\t%d\t%d\t%.4f/%.4f\t%.4f/%.4f\t%.3f\n", r.Dataset, r.Seed, labels, a.Errors[i], a.NLL[i], f.Errors[i], f.NLL[i], f.NLL[i]/a.NLL[i])
 			}
