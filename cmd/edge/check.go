@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -70,11 +69,7 @@ with 1 if the broker does not do what the configuration needs.`,
 			}
 			pub.Close()
 			fmt.Fprintf(out, "broker   %s: connected\n", strings.Join(c.MQTT.Servers, ", "))
-			d := &doctor.Diagnosis{V: 1, Grade: doctor.OK, Within: doctor.Patient(1)}
-			ctx, cancel := context.WithTimeout(cmd.Context(), d.Within.All)
-			defer cancel()
-			doctor.ExamineDelivery(ctx, d, c)
-			return d.Describe(out)
+			return doctor.ExamineDelivery(cmd.Context(), c).Describe(out)
 		}),
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")

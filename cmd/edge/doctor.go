@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -15,10 +14,8 @@ import (
 )
 
 func newDoctorCommand() *cobra.Command {
-	var path string
-	var rate float64
-	var times int
-	var asJSON, offline bool
+	var o doctor.Options
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine broker, disk, clock, memory and speed for a configuration",
@@ -46,25 +43,23 @@ It exits with 0 unless a check failed; warnings are no failures.`,
   sudo STATE_DIRECTORY=/var/lib/edge edge doctor -c /etc/edge/edge.yaml --json`,
 		Args: cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			if !(rate >= 0) {
+			if !(o.Rate >= 0) {
 				return exit.With(exit.Usage, errors.New("--rate: want 0 or more"))
 			}
 			const most = 60
-			if times < 1 || times > most {
+			if o.Patience < 1 || o.Patience > most {
 				return exit.With(exit.Usage, fmt.Errorf("--patience: want 1 to %d", most))
 			}
-			cfg, err := config.Load(path)
+			cfg, err := config.Load(o.Path)
 			if err != nil {
 				return err
 			}
-			within := doctor.Patient(times)
-			ctx, cancel := context.WithTimeout(cmd.Context(), within.All)
-			defer cancel()
-			d := doctor.Examine(ctx, cfg, path, rate, offline, doctor.NewHost(), within, func(doing string) {
+			o.Progress = func(doing string) {
 				if terminal.IsTerminal(cmd.ErrOrStderr()) {
 					fmt.Fprintf(cmd.ErrOrStderr(), "\r\x1b[K%s", doing)
 				}
-			})
+			}
+			d := doctor.Examine(cmd.Context(), cfg, o)
 			if asJSON {
 				err = terminal.PrintJSON(cmd.OutOrStdout(), d)
 			} else {
@@ -77,10 +72,10 @@ It exits with 0 unless a check failed; warnings are no failures.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")
-	f.Float64Var(&rate, "rate", 1, "`N` labelled messages a second of each stream, for the bytes written a day")
-	f.IntVar(&times, "patience", 1, "`N` times as long for everything")
-	f.BoolVar(&offline, "offline", false, "leave the broker out")
+	f.StringVarP(&o.Path, "config", "c", defaultConfigPath, "configuration `FILE`")
+	f.Float64Var(&o.Rate, "rate", 1, "`N` labelled messages a second of each stream, for the bytes written a day")
+	f.IntVar(&o.Patience, "patience", 1, "`N` times as long for everything")
+	f.BoolVar(&o.Offline, "offline", false, "leave the broker out")
 	f.BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }

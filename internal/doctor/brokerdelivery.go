@@ -66,15 +66,15 @@ func (p *brokerProbe) untilMark(ctx context.Context, in *inbox, n, limit int) (i
 	if err := p.publish(ctx, p.mark(), []byte("mark")); err != nil {
 		return 0, err
 	}
-	for end := time.Now().Add(p.d.Within.step); ; {
+	for end := time.Now().Add(p.d.within.step); ; {
 		in.mu.Lock()
 		marks := in.marks
 		in.mu.Unlock()
 		if marks >= n {
-			return in.wait(ctx, limit, p.d.Within.quiet), ctx.Err()
+			return in.wait(ctx, limit, p.d.within.quiet), ctx.Err()
 		}
 		if time.Now().After(end) {
-			return 0, fmt.Errorf("what was published on %s did not come within %v", p.mark(), p.d.Within.step)
+			return 0, fmt.Errorf("what was published on %s did not come within %v", p.mark(), p.d.within.step)
 		}
 		if err := process.Sleep(ctx, poll); err != nil {
 			return 0, err
@@ -86,9 +86,14 @@ func (p *brokerProbe) untilMark(ctx context.Context, in *inbox, n, limit int) (i
 // subscription to filter. A busy broker may send others late, and the message itself as a new
 // one, as mochi does that has acknowledged it before.
 func (p *brokerProbe) finds(ctx context.Context, topic, filter string) (bool, error) {
-	in := &inbox{quiet: p.d.Within.quiet, mark: p.mark()}
+	return p.delivers(ctx, filter, p.qos, func(m broker.Message) bool { return m.Topic == topic && m.Retained })
+}
+
+// delivers reports whether the broker sends a certain message to a new subscription to filter.
+func (p *brokerProbe) delivers(ctx context.Context, filter string, qos byte, certain func(broker.Message) bool) (bool, error) {
+	in := &inbox{quiet: p.d.within.quiet, mark: p.mark()}
 	reader, err := p.connect(ctx, broker.Options{Receive: func(m broker.Message) {
-		if m.Topic == topic && m.Retained || m.Topic == in.mark {
+		if m.Topic == in.mark || certain(m) {
 			in.receive(m)
 		}
 	}})
@@ -97,7 +102,7 @@ func (p *brokerProbe) finds(ctx context.Context, topic, filter string) (bool, er
 	}
 	defer reader.Close()
 	for _, f := range []string{p.mark(), filter} {
-		if _, err := p.subscribe(ctx, reader, f, p.qos); err != nil {
+		if granted, err := p.subscribe(ctx, reader, f, qos); err != nil || !granted {
 			return false, err
 		}
 	}
@@ -129,7 +134,7 @@ const sharedName = "shared subscriptions" // of the check
 func (p *brokerProbe) shared(ctx context.Context) error {
 	const members, turns = 2, 6
 	filter := "$share" + p.topic[strings.LastIndex(p.topic, "/"):] + "/" + p.topic + "/shared/+"
-	in := &inbox{quiet: p.d.Within.quiet, mark: p.mark()}
+	in := &inbox{quiet: p.d.within.quiet, mark: p.mark()}
 	for range members {
 		c, err := p.connect(ctx, broker.Options{Receive: in.receive})
 		if err != nil {

@@ -98,21 +98,7 @@ func (p *brokerProbe) keeps(ctx context.Context, topics fleet.Topics, member str
 	defer func() {
 		err = errors.Join(err, p.publishOver(context.WithoutCancel(ctx), writer, probe.Topic, true, nil))
 	}()
-	in := &inbox{quiet: p.d.Within.quiet, mark: p.mark()}
-	reader, err := p.connect(ctx, broker.Options{Receive: func(m broker.Message) {
-		if m.Topic == p.mark() || m.Topic == probe.Topic && len(m.Payload) == bytes {
-			in.receive(m)
-		}
-	}})
-	if err != nil {
-		return false, err
-	}
-	defer reader.Close()
-	for _, f := range []string{p.mark(), topics.Contribution(member) + "/+"} {
-		if granted, err := p.subscribe(ctx, reader, f, 0); err != nil || !granted {
-			return false, err
-		}
-	}
-	n, err := p.untilMark(ctx, in, 1, 1)
-	return n > 0, err
+	return p.delivers(ctx, topics.Contribution(member)+"/+", 0, func(m broker.Message) bool {
+		return m.Topic == probe.Topic && len(m.Payload) == bytes
+	})
 }

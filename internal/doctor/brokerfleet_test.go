@@ -55,8 +55,7 @@ func TestDeliveryIsTried(t *testing.T) {
 				m.Fleet.Role = fleet.RoleFollower
 			}
 			cfg.Streams["pump"], cfg.Models["bearing"] = in, m
-			d := &Diagnosis{Grade: OK, Within: Patient(1)}
-			ExamineDelivery(t.Context(), d, &cfg)
+			d := ExamineDelivery(t.Context(), &cfg)
 			if d.Grade != tc.grade {
 				t.Errorf("the grade is %s, want %s:\n%s", d.Grade, tc.grade, d.text())
 			}
@@ -75,8 +74,7 @@ func TestQoS0(t *testing.T) {
 	b := brokertest.New(t, func(t *testing.T, addr string) func() { return brokertest.MosquittoWith(t, addr, "max_qos 0\n") })
 	cfg := config.Default()
 	cfg.Node, cfg.MQTT.Servers, cfg.MQTT.QoS = "pi1", []string{b.URL()}, 0
-	d := &Diagnosis{Grade: OK, Within: Patient(1)}
-	ExamineDelivery(t.Context(), d, &cfg)
+	d := ExamineDelivery(t.Context(), &cfg)
 	if d.Grade != OK {
 		t.Errorf("the grade is %s:\n%s", d.Grade, d.text())
 	}
@@ -109,7 +107,7 @@ func TestManyRetained(t *testing.T) {
 	m := config.DefaultModel()
 	m.Fleet.Concept = "mill"
 	cfg.Models["bearing"] = m
-	d := &Diagnosis{Grade: OK, Within: Patient(1)}
+	d := &Diagnosis{Grade: OK, within: patient(1)}
 	p, in := newBrokerProbe(d, &cfg), &inbox{}
 	c, err := p.connect(t.Context(), broker.Options{Receive: in.receive})
 	if err != nil {

@@ -22,7 +22,7 @@ func TestInputsAreTried(t *testing.T) {
 	large.Name, large.Topics, large.MaxPayload, large.AllowRetained = "large", []string{"large/+"}, 200, "true"
 	s.Raw.Inputs = codec.Inputs{small, large}
 	cfg.Streams["pump"] = s
-	d := &Diagnosis{Grade: OK, Within: Patient(1)}
+	d := &Diagnosis{Grade: OK, within: patient(1)}
 	p := newBrokerProbe(d, &cfg)
 	if got := strings.Join(p.filters(), " "); got != "small/+ large/+" {
 		t.Errorf("filters %s, want those of the inputs", got)
@@ -45,7 +45,7 @@ func TestNothingPasses(t *testing.T) {
 		s := codec.DefaultStream()
 		s.Topics, s.MaxPayload = []string{"pump"}, size
 		cfg.Streams["pump"] = s
-		d := &Diagnosis{Grade: OK, Within: Patient(1)}
+		d := &Diagnosis{Grade: OK, within: patient(1)}
 		p := newBrokerProbe(d, &cfg)
 		p.examine(t.Context(), func(*broker.Client, *inbox) {}, p.payload)
 		d.expect(t, map[codec.ByteSize]string{100: "fail largest message: not even 100 bytes pass", 1000: "fail largest message: not even 500 bytes pass"}[size])

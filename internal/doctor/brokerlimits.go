@@ -23,7 +23,7 @@ const (
 // acknowledged.
 func (p *brokerProbe) window(ctx context.Context) error {
 	const name = "in-flight window"
-	in := &inbox{quiet: p.d.Within.quiet}
+	in := &inbox{quiet: p.d.within.quiet}
 	c, err := p.connect(ctx, broker.Options{ID: p.clientID("window"), NoAcks: true, Receive: in.receive})
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (p *brokerProbe) window(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := in.wait(ctx, sent, p.d.Within.answer)
+	n := in.wait(ctx, sent, p.d.within.answer)
 	need := p.cfg.MQTT.InflightWindow
 	figure := map[string]int{"window": n, "at_least": sent, "configured": need}
 	detail := fmt.Sprintf("the broker sends %d messages before the first is acknowledged", n)
@@ -55,7 +55,7 @@ func (p *brokerProbe) window(ctx context.Context) error {
 
 // send publishes up to n small messages, as many as time allows.
 func (p *brokerProbe) send(ctx context.Context, topic string, n int) (sent int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, p.d.Within.sending)
+	ctx, cancel := context.WithTimeout(ctx, p.d.within.sending)
 	defer cancel()
 	for sent < n {
 		if err := p.publisher.Publish(ctx, topic, fmt.Appendf(nil, "%d", sent)); err != nil {
@@ -66,7 +66,7 @@ func (p *brokerProbe) send(ctx context.Context, topic string, n int) (sent int, 
 		}
 		sent++
 	}
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), p.d.Within.step)
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), p.d.within.step)
 	defer cancel()
 	return sent, p.publisher.Drain(ctx)
 }
@@ -95,13 +95,13 @@ func (p *brokerProbe) session(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	in := &inbox{quiet: p.d.Within.quiet}
+	in := &inbox{quiet: p.d.within.quiet}
 	kept.Receive = in.receive
 	back, err := p.connect(ctx, kept)
 	if err != nil {
 		return err
 	}
-	n := in.wait(ctx, sent, p.d.Within.answer)
+	n := in.wait(ctx, sent, p.d.within.answer)
 	back.Close()
 	p.judgeSession(n, sent, back.Resumed)
 	return nil
@@ -171,7 +171,7 @@ func (p *brokerProbe) payload(ctx context.Context) error {
 // passes reports whether a message of this size comes back. It uses a connection
 // of its own, because brokers end the connection after too large a message.
 func (p *brokerProbe) passes(ctx context.Context, size int) (bool, error) {
-	in := &inbox{quiet: p.d.Within.quiet}
+	in := &inbox{quiet: p.d.within.quiet}
 	c, err := p.connect(ctx, broker.Options{ID: p.clientID("payload"), Receive: in.receive})
 	if err != nil {
 		return false, err
@@ -184,5 +184,5 @@ func (p *brokerProbe) passes(ctx context.Context, size int) (bool, error) {
 	if p.publishOver(ctx, c, topic, false, make([]byte, size)) != nil {
 		return false, ctx.Err() // the broker has ended the connection
 	}
-	return in.wait(ctx, 1, p.d.Within.answer) == 1, ctx.Err()
+	return in.wait(ctx, 1, p.d.within.answer) == 1, ctx.Err()
 }

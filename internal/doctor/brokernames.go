@@ -21,7 +21,7 @@ const whoIsThere = "who is there?"
 func (p *brokerProbe) names(ctx context.Context) error {
 	const check = "name of the node"
 	topic, name := p.owner+"/state", p.cfg.Node
-	in := &inbox{quiet: p.d.Within.quiet}
+	in := &inbox{quiet: p.d.within.quiet}
 	c, err := p.connect(ctx, broker.Options{Receive: func(m broker.Message) {
 		if !m.Retained && string(m.Payload) == "online" {
 			in.receive(m)
@@ -34,13 +34,13 @@ func (p *brokerProbe) names(ctx context.Context) error {
 	if granted, err := p.subscribe(ctx, c, topic, 0); err != nil || !granted {
 		return err
 	}
-	before := in.wait(ctx, 1, p.d.Within.quiet) // of a daemon that has just connected
+	before := in.wait(ctx, 1, p.d.within.quiet) // of a daemon that has just connected
 	if err := p.publishOver(ctx, c, topic, false, []byte(whoIsThere)); err != nil {
 		return err
 	}
-	n := in.wait(ctx, before+1, p.d.Within.answer)
+	n := in.wait(ctx, before+1, p.d.within.answer)
 	if n > before {
-		n = in.wait(ctx, n+1, p.d.Within.quiet)
+		n = in.wait(ctx, n+1, p.d.within.quiet)
 	}
 	n -= before
 	figure := map[string]int{"processes": n}

@@ -68,7 +68,7 @@ func TestNames(t *testing.T) {
 			for i := range tc.processes {
 				named(t, b.URL(), string(rune('a'+i)))
 			}
-			d := &Diagnosis{Grade: OK, Within: Patient(1)}
+			d := &Diagnosis{Grade: OK, within: patient(1)}
 			if err := newBrokerProbe(d, &cfg).names(t.Context()); err != nil {
 				t.Fatal(err)
 			}

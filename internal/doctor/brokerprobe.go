@@ -59,16 +59,20 @@ func examineBroker(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 
 // ExamineDelivery tests the deliveries that a broker may grant and not make:
 // retained messages, contributions to fleets and shared subscriptions.
-func ExamineDelivery(ctx context.Context, d *Diagnosis, cfg *config.Config) {
+func ExamineDelivery(ctx context.Context, cfg *config.Config) *Diagnosis {
+	d := &Diagnosis{V: 1, Grade: OK, within: patient(1)}
+	ctx, cancel := context.WithTimeout(ctx, d.within.all)
+	defer cancel()
 	p := newBrokerProbe(d, cfg)
 	p.examine(ctx, func(*broker.Client, *inbox) {}, p.retained, p.shared, p.fleets)
+	return d
 }
 
 // examine connects, sends a few messages there and back, calls inspect with the
 // connection and its inbox, and runs one test after the other.
 func (p *brokerProbe) examine(ctx context.Context, inspect func(*broker.Client, *inbox), tests ...func(context.Context) error) {
 	d, cfg, began := p.d, p.cfg, time.Now()
-	echoes := &inbox{quiet: d.Within.quiet}
+	echoes := &inbox{quiet: d.within.quiet}
 	first, err := p.connect(ctx, broker.Options{Receive: echoes.receive})
 	if err != nil {
 		advice := cmp.Or(mqtt.Advice(err), "see what the broker's log says")
@@ -124,7 +128,7 @@ func (p *brokerProbe) clientID(kind string) string {
 
 // step bounds one answer of the broker.
 func (p *brokerProbe) step(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, p.d.Within.step, fmt.Errorf("no answer within %v", p.d.Within.step))
+	return context.WithTimeoutCause(ctx, p.d.within.step, fmt.Errorf("no answer within %v", p.d.within.step))
 }
 
 // subscribe reports whether the broker grants a subscription.
@@ -150,7 +154,7 @@ func (p *brokerProbe) publishOver(ctx context.Context, c *broker.Client, topic s
 
 // publish publishes a message over the probe's publisher.
 func (p *brokerProbe) publish(ctx context.Context, topic string, payload []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, p.d.Within.step)
+	ctx, cancel := context.WithTimeout(ctx, p.d.within.step)
 	defer cancel()
 	if err := p.publisher.Publish(ctx, topic, payload); err != nil {
 		return fmt.Errorf("publish on %s: %w", topic, err)
@@ -173,7 +177,7 @@ func (p *brokerProbe) roundTrip(ctx context.Context, c *broker.Client, in *inbox
 		if err := p.publish(ctx, topic, []byte("echo")); err != nil {
 			return err
 		}
-		if in.wait(ctx, i+1, p.d.Within.answer) <= i {
+		if in.wait(ctx, i+1, p.d.within.answer) <= i {
 			return fmt.Errorf("what was published on %s did not come back: the broker's access list does not let it pass", topic)
 		}
 		in.mu.Lock()

@@ -60,7 +60,7 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 	if c.Control.Enabled {
 		fmt.Fprintf(w, "control  any client that may publish on %s/request/# changes classes, switches learning off and resets models\n", own)
 	}
-	footprintOf(c).describe(w, NewHost().memoryBounds(c))
+	footprintOf(c).describe(w, newHost().memoryBounds(c))
 	full, err := c.StorePath()
 	if err != nil {
 		full = c.Store.Path

@@ -31,7 +31,7 @@ type Diagnosis struct {
 	Findings []Finding `json:"findings"`
 	Seconds  float64   `json:"seconds"` // duration of the examination
 
-	Within Limits `json:"-"`
+	within limits
 }
 
 // add appends a finding.

@@ -10,5 +10,5 @@
 //     control groups and systemd unit (memory.go, unit.go), speed of a model
 //     (speed.go) and of a stage (stagespeed.go), and the broker (brokerprobe.go, brokerdelivery.go,
 //     brokerlimits.go).
-//   - Host reads the machine from files, so that tests can replace them.
+//   - host reads the machine from files, so that tests can replace them.
 package doctor

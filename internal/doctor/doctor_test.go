@@ -24,7 +24,7 @@ import (
 )
 
 // fakeHost returns a machine with these files.
-func fakeHost(t *testing.T, files map[string]string) Host {
+func fakeHost(t *testing.T, files map[string]string) host {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range files {
@@ -36,7 +36,7 @@ func fakeHost(t *testing.T, files map[string]string) Host {
 			t.Fatal(err)
 		}
 	}
-	return Host{
+	return host{
 		root: root, pageSize: 16384,
 		clock: func() (bool, bool) { return true, true },
 		space: func(string) (uint64, uint64, bool) { return 8 << 30, 32 << 30, true },
@@ -198,7 +198,7 @@ func parsed(t *testing.T, text string) *config.Config {
 func TestMachineIsJudged(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files  map[string]string
-		change func(*config.Config, *Host)
+		change func(*config.Config, *host)
 		want   string
 	}{
 		"pages":           {files: map[string]string{"proc/sys/kernel/osrelease": "6.12.1-rpi-2712"}, want: "ok kernel: Linux 6.12.1-rpi-2712, "},
@@ -210,15 +210,15 @@ func TestMachineIsJudged(t *testing.T) {
 		"too weak, now":   {files: map[string]string{"sys/devices/platform/soc/soc:firmware/get_throttled": "50005\n"}, want: "fail power"},
 		"good supply":     {files: map[string]string{"sys/devices/platform/soc/soc:firmware/get_throttled": "0\n"}, want: "ok power"},
 		"clock":           {want: "ok clock: synchronised"},
-		"clock wanders":   {change: func(_ *config.Config, h *Host) { h.clock = func() (bool, bool) { return false, true } }, want: "warn clock: says 2026-11-21 12:00:00 and is not synchronised"},
-		"clock of 1970":   {change: func(_ *config.Config, h *Host) { h.now = func() time.Time { return time.Unix(9, 0).UTC() } }, want: "warn clock: says 1970-01-01 00:00:09"},
-		"1970 with TLS": {change: func(c *config.Config, h *Host) {
+		"clock wanders":   {change: func(_ *config.Config, h *host) { h.clock = func() (bool, bool) { return false, true } }, want: "warn clock: says 2026-11-21 12:00:00 and is not synchronised"},
+		"clock of 1970":   {change: func(_ *config.Config, h *host) { h.now = func() time.Time { return time.Unix(9, 0).UTC() } }, want: "warn clock: says 1970-01-01 00:00:09"},
+		"1970 with TLS": {change: func(c *config.Config, h *host) {
 			h.now = func() time.Time { return time.Unix(9, 0).UTC() }
 			c.MQTT.Servers = []string{"mqtts://broker.lan"}
 		}, want: "fail clock: says 1970"},
 		"battery clock":   {files: map[string]string{"sys/class/rtc/rtc0/name": "rtc-ds1307 1-0068"}, want: "kept by a battery clock (rtc-ds1307 1-0068)"},
 		"no battery":      {files: map[string]string{"proc/sys/kernel/osrelease": "6.1.0"}, want: "ok clock at power-on: no battery clock"},
-		"no battery, TLS": {files: map[string]string{"proc/sys/kernel/osrelease": "6.1.0"}, change: func(c *config.Config, _ *Host) { c.MQTT.Servers = []string{"wss://broker.lan"} }, want: "warn clock at power-on"},
+		"no battery, TLS": {files: map[string]string{"proc/sys/kernel/osrelease": "6.1.0"}, change: func(c *config.Config, _ *host) { c.MQTT.Servers = []string{"wss://broker.lan"} }, want: "warn clock at power-on"},
 		"memory":          {files: map[string]string{"proc/meminfo": "MemTotal:  900000 kB\nMemFree: 1 kB\n"}, want: "ok memory: at most "},
 		"unit's memory":   {files: map[string]string{"proc/meminfo": "MemTotal: 900000 kB\n", "sys/fs/cgroup/system.slice/edge.service/memory.max": "20971520\n"}, want: "the control group /system.slice/edge.service allows 20.0 MiB"},
 		"container":       {files: map[string]string{"proc/self/cgroup": "0::/docker/x\n", "sys/fs/cgroup/docker/memory.max": "10485760", "sys/fs/cgroup/docker/x/memory.max": "max"}, want: "warn memory"},
@@ -311,7 +311,7 @@ func TestMemoryDoesNotWear(t *testing.T) {
 		h.space = func(string) (uint64, uint64, bool) { return 1 << 29, 1 << 29, true }
 		cfg := parsed(t, minimal)
 		cfg.Store.Path = filepath.Join(t.TempDir(), "edge.db")
-		d := &Diagnosis{Within: Patient(1)}
+		d := &Diagnosis{within: patient(1)}
 		examineEndurance(t.Context(), d, cfg, 1000, h)
 		d.expect(t, want)
 		if lasts := strings.Contains(d.text(), "lasts about"); lasts != (kind == "ext4") {

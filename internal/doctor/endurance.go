@@ -236,13 +236,13 @@ func (e *endurance) perDay(cfg *config.Config) {
 }
 
 // examineEndurance measures the writes and estimates the life of the disk.
-func examineEndurance(ctx context.Context, d *Diagnosis, cfg *config.Config, rate float64, h Host) {
+func examineEndurance(ctx context.Context, d *Diagnosis, cfg *config.Config, rate float64, h host) {
 	const name = "writing"
 	folder, err := stateFolder(cfg)
 	if err != nil {
 		return // examineDisk has reported it
 	}
-	e, err := MeasureEndurance(ctx, cfg, folder, rate, d.Within.writing)
+	e, err := MeasureEndurance(ctx, cfg, folder, rate, d.within.writing)
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
 		d.fail(name, "this user cannot write beside the state: "+err.Error(), "run doctor as the daemon's user; then chown the folder to it")

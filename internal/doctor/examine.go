@@ -9,9 +9,9 @@ import (
 	"edge/stream/mqtt"
 )
 
-// Limits are the longest durations of the examinations.
-type Limits struct {
-	All     time.Duration // everything
+// limits are the longest durations of the examinations.
+type limits struct {
+	all     time.Duration // everything
 	speed   time.Duration // one model
 	stage   time.Duration // the stage of one stream
 	writing time.Duration // commits of the scratch store
@@ -21,29 +21,43 @@ type Limits struct {
 	sending time.Duration // probeQueue messages
 }
 
-// Patient returns the usual limits multiplied by times.
-func Patient(times int) Limits {
+// patient returns the usual limits multiplied by times.
+func patient(times int) limits {
 	n := time.Duration(times)
-	return Limits{
-		All: n * 2 * time.Minute, speed: n * 4 * time.Second, stage: n * 500 * time.Millisecond, writing: n * 3 * time.Second,
+	return limits{
+		all: n * 2 * time.Minute, speed: n * 4 * time.Second, stage: n * 500 * time.Millisecond, writing: n * 3 * time.Second,
 		step: n * 5 * time.Second, answer: n * 2 * time.Second, quiet: n * 500 * time.Millisecond, sending: n * 8 * time.Second,
 	}
 }
 
-// Examine runs all checks of a configuration and its machine. path is the file of
-// the configuration, rate the number of labelled messages a second of each stream.
-// offline leaves the broker out. progress is called with a description of each
-// step.
-func Examine(ctx context.Context, cfg *config.Config, path string, rate float64, offline bool, h Host, within Limits, progress func(string)) *Diagnosis {
+// Options are the choices of `edge doctor`.
+type Options struct {
+	Path     string       // file of the configuration
+	Rate     float64      // labelled messages a second of each stream
+	Offline  bool         // leave the broker out
+	Patience int          // factor of the longest durations
+	Progress func(string) // called with a description of each step
+}
+
+// Examine runs all checks of a configuration and of this machine.
+func Examine(ctx context.Context, cfg *config.Config, o Options) *Diagnosis {
 	began := time.Now()
-	d := &Diagnosis{V: 1, Grade: OK, Within: within}
-	progress("files …")
-	examineRights(d, cfg, path)
+	d := &Diagnosis{V: 1, Grade: OK, within: patient(o.Patience)}
+	ctx, cancel := context.WithTimeout(ctx, d.within.all)
+	defer cancel()
+	d.examine(ctx, cfg, newHost(), o)
+	d.Seconds = time.Since(began).Seconds()
+	return d
+}
+
+func (d *Diagnosis) examine(ctx context.Context, cfg *config.Config, h host, o Options) {
+	o.Progress("files …")
+	examineRights(d, cfg, o.Path)
 	examineDisk(d, cfg, h)
 	examineState(d, cfg)
-	progress("machine …")
+	o.Progress("machine …")
 	examineMachine(d, cfg, h)
-	progress("speed …")
+	o.Progress("speed …")
 	for _, name := range field.Names(cfg.Streams) {
 		if s := cfg.Streams[name].StageConfig(); s.Set() {
 			examineStage(ctx, d, cfg, name)
@@ -52,15 +66,13 @@ func Examine(ctx context.Context, cfg *config.Config, path string, rate float64,
 	for _, name := range field.Names(cfg.Models) {
 		examineSpeed(ctx, d, cfg, name)
 	}
-	progress("writing …")
-	examineEndurance(ctx, d, cfg, rate, h)
-	if !offline {
-		progress("broker …")
+	o.Progress("writing …")
+	examineEndurance(ctx, d, cfg, o.Rate, h)
+	if !o.Offline {
+		o.Progress("broker …")
 		examineBroker(ctx, d, cfg)
 	}
-	progress("")
-	d.Seconds = time.Since(began).Seconds()
-	return d
+	o.Progress("")
 }
 
 // examineRights examines the access rights of secrets, state and configuration.

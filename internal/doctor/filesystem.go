@@ -28,7 +28,7 @@ func stateFolder(cfg *config.Config) (folder string, err error) {
 }
 
 // examineDisk examines the file system under the state and its free space.
-func examineDisk(d *Diagnosis, cfg *config.Config, h Host) {
+func examineDisk(d *Diagnosis, cfg *config.Config, h host) {
 	const name = "file system"
 	folder, err := stateFolder(cfg)
 	if err != nil {
@@ -88,7 +88,7 @@ func judgeMount(d *Diagnosis, m *mount, folder string) {
 
 // judgeFastCommit reports kernels whose ext4 may damage a database when fast_commit
 // is on: 5.10 before 5.10.94, and 5.11 to 5.15.16 (bbolt's README).
-func judgeFastCommit(d *Diagnosis, m *mount, h Host) {
+func judgeFastCommit(d *Diagnosis, m *mount, h host) {
 	v, release := h.kernelVersion()
 	before := func(version ...int) bool { return slices.Compare(v[:], version) < 0 }
 	affected := !before(5, 10, 0) && before(5, 10, 94) || !before(5, 11, 0) && before(5, 15, 17)
@@ -105,7 +105,7 @@ func judgeFastCommit(d *Diagnosis, m *mount, h Host) {
 }
 
 // judgeCard reports the wear that an eMMC measures itself.
-func judgeCard(d *Diagnosis, m *mount, h Host) {
+func judgeCard(d *Diagnosis, m *mount, h host) {
 	device := "sys/dev/block/" + m.device
 	life := ""
 	for _, up := range []string{"/device", "/../device"} { // of the disk; of the partition's disk
@@ -127,7 +127,7 @@ func judgeCard(d *Diagnosis, m *mount, h Host) {
 }
 
 // examineSpace compares the free space with the largest size of the state.
-func examineSpace(d *Diagnosis, cfg *config.Config, folder string, h Host) {
+func examineSpace(d *Diagnosis, cfg *config.Config, folder string, h host) {
 	const name = "free space"
 	free, total, ok := h.space(folder)
 	if !ok {

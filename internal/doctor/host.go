@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Host reads the properties of the machine from the files by which Linux describes
+// host reads the properties of the machine from the files by which Linux describes
 // it. On other systems most properties are unknown.
-type Host struct {
+type host struct {
 	root     string // of those files; "/" except in tests
 	pageSize int
 	clock    func() (synchronised, known bool)
@@ -20,13 +20,13 @@ type Host struct {
 	now      func() time.Time
 }
 
-// NewHost returns the machine that the program runs on.
-func NewHost() Host {
-	return Host{root: "/", pageSize: os.Getpagesize(), clock: clockSynchronised, space: diskSpace, now: time.Now}
+// newHost returns the machine that the program runs on.
+func newHost() host {
+	return host{root: "/", pageSize: os.Getpagesize(), clock: clockSynchronised, space: diskSpace, now: time.Now}
 }
 
 // read returns a small file's content without spaces around it, "" without the file.
-func (h Host) read(path string) string {
+func (h host) read(path string) string {
 	data, err := os.ReadFile(h.root + "/" + path) // not joined: .. is the folder above a link's target
 	if err != nil {
 		return ""
@@ -50,7 +50,7 @@ func (m *mount) inMemory() bool { return m.kind == "tmpfs" || m.kind == "ramfs" 
 
 // mountOf returns the file system that holds a path, nil if it is unknown. The path
 // must be absolute and without symbolic links.
-func (h Host) mountOf(path string) *mount {
+func (h host) mountOf(path string) *mount {
 	var best *mount
 	for line := range strings.SplitSeq(h.read("proc/self/mountinfo"), "\n") {
 		// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
@@ -81,7 +81,7 @@ func unescapeMount(s string) string {
 }
 
 // kernelVersion returns the running kernel's version, zeros if it is unknown.
-func (h Host) kernelVersion() (version [3]int, text string) {
+func (h host) kernelVersion() (version [3]int, text string) {
 	text = h.read("proc/sys/kernel/osrelease")
 	fmt.Sscanf(text, "%d.%d.%d", &version[0], &version[1], &version[2])
 	return version, text

@@ -191,7 +191,7 @@ type memoryBound struct {
 
 // memoryBounds returns the limits under which a daemon with this configuration
 // would run: those of the machine, of control groups and of the systemd unit.
-func (h Host) memoryBounds(cfg *config.Config) (bounds []memoryBound) {
+func (h host) memoryBounds(cfg *config.Config) (bounds []memoryBound) {
 	if limit, by := h.memoryLimit(); limit > 0 {
 		bounds = append(bounds, memoryBound{bytes: limit, by: by})
 	}
@@ -217,7 +217,7 @@ func (h Host) memoryBounds(cfg *config.Config) (bounds []memoryBound) {
 
 // memoryLimit returns the smallest of the machine's memory and the limits of control
 // groups, and the origin of that limit; 0 if it is unknown.
-func (h Host) memoryLimit() (limit uint64, by string) {
+func (h host) memoryLimit() (limit uint64, by string) {
 	consider := func(n uint64, from string) {
 		if n > 0 && (limit == 0 || n < limit) {
 			limit, by = n, from
@@ -274,7 +274,7 @@ func (f *footprint) describe(w io.Writer, bounds []memoryBound) {
 }
 
 // examineMemory compares the memory that the daemon may need with the limits.
-func examineMemory(d *Diagnosis, cfg *config.Config, h Host) {
+func examineMemory(d *Diagnosis, cfg *config.Config, h host) {
 	f, bounds := footprintOf(cfg), h.memoryBounds(cfg)
 	figure := map[string]uint64{"need_bytes": f.most(false), "now_bytes": f.now}
 	for _, b := range bounds {

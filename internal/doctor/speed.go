@@ -100,7 +100,7 @@ func examineSpeed(ctx context.Context, d *Diagnosis, cfg *config.Config, name st
 		return // cannot happen: the configuration is valid
 	}
 	const slow = 1.0 // samples a second
-	s, err := measureSpeed(ctx, learner, d.Within.speed)
+	s, err := measureSpeed(ctx, learner, d.within.speed)
 	detail := fmt.Sprintf("%.0f µs a prediction, %.0f µs a step of %d samples: learns at most %.0f a second (%d classes, M = %d, %d features)",
 		s.PredictMicros, s.StepMicros, learner.Batch.MaxSize, s.SamplesASecond, s.Classes, s.Inducing, s.Features)
 	advice := "lower inducing: time grows with its square; or the window, or the number of horizons"
@@ -108,7 +108,7 @@ func examineSpeed(ctx context.Context, d *Diagnosis, cfg *config.Config, name st
 	case err != nil:
 		d.fail(check, err.Error(), "")
 	case s.Steps == 0:
-		d.add(check, Warn, fmt.Sprintf("%.0f µs a prediction; no step was finished within %v", s.PredictMicros, d.Within.speed), advice, s)
+		d.add(check, Warn, fmt.Sprintf("%.0f µs a prediction; no step was finished within %v", s.PredictMicros, d.within.speed), advice, s)
 	case s.SamplesASecond < slow:
 		d.add(check, Warn, detail, advice, s)
 	default:

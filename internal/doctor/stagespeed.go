@@ -99,7 +99,7 @@ func measureStage(ctx context.Context, s codec.Stream, within time.Duration) (st
 // examineStage measures the stage of one stream with signals.
 func examineStage(ctx context.Context, d *Diagnosis, cfg *config.Config, name string) {
 	check, s := "signals of "+name, cfg.Streams[name]
-	v, err := measureStage(ctx, s, d.Within.stage)
+	v, err := measureStage(ctx, s, d.within.stage)
 	if err != nil {
 		d.fail(check, err.Error(), "")
 		return

@@ -52,7 +52,7 @@ func TestStageIsMeasured(t *testing.T) {
 			if v.RowsASecond != tc.rows || v.SamplesASecond < 0.95*tc.samples || v.SamplesASecond > 1.05*tc.samples || v.Assumed != tc.assumed || v.RowMicros <= 0 || v.Processor <= 0 || v.Rows == 0 {
 				t.Errorf("measured %+v, want %v rows and %v samples a second", v, tc.rows, tc.samples)
 			}
-			d := &Diagnosis{Grade: OK, Within: Limits{stage: time.Millisecond}}
+			d := &Diagnosis{Grade: OK, within: limits{stage: time.Millisecond}}
 			examineStage(t.Context(), d, cfg, "s")
 			d.expect(t, tc.want)
 			if text, err := json.Marshal(d); err != nil || gjson.GetBytes(text, "findings.0.figure.rows_per_second").Float() != tc.rows {
@@ -72,7 +72,8 @@ func TestStageIsMeasured(t *testing.T) {
 func TestNoStageIsMeasured(t *testing.T) {
 	cfg := parsed(t, minimal)
 	cfg.Store.Path = t.TempDir() + "/edge.db"
-	d := Examine(t.Context(), cfg, writeFile(t, "edge.yaml", minimal), 1, true, fakeHost(t, nil), Limits{All: time.Minute}, func(string) {})
+	d := &Diagnosis{Grade: OK}
+	d.examine(t.Context(), cfg, fakeHost(t, nil), Options{Path: writeFile(t, "edge.yaml", minimal), Rate: 1, Offline: true, Progress: func(string) {}})
 	if strings.Contains(d.text(), "signals") {
 		t.Errorf("it finds\n%s", d.text())
 	}

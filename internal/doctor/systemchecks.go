@@ -14,7 +14,7 @@ import (
 )
 
 // examineMachine examines kernel, processor, power supply, clock and memory.
-func examineMachine(d *Diagnosis, cfg *config.Config, h Host) {
+func examineMachine(d *Diagnosis, cfg *config.Config, h host) {
 	version, release := h.kernelVersion()
 	switch {
 	case release == "":
@@ -37,7 +37,7 @@ func examineMachine(d *Diagnosis, cfg *config.Config, h Host) {
 }
 
 // examinePower reads the under-voltage bits of a Raspberry Pi.
-func examinePower(d *Diagnosis, h Host) {
+func examinePower(d *Diagnosis, h host) {
 	const now, since = 1, 1 << 16
 	bits, err := strconv.ParseUint(h.read("sys/devices/platform/soc/soc:firmware/get_throttled"), 16, 32)
 	if err != nil {
@@ -56,7 +56,7 @@ func examinePower(d *Diagnosis, h Host) {
 
 // examineClock examines the wall clock. TLS and the times in published messages
 // depend on it; learning does not.
-func examineClock(d *Diagnosis, cfg *config.Config, h Host) {
+func examineClock(d *Diagnosis, cfg *config.Config, h host) {
 	const builtIn = 2025 // a correct clock is not before
 	rtc := h.read("sys/class/rtc/rtc0/name")
 	now := h.now()

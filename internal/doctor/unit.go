@@ -10,7 +10,7 @@ import (
 // unit returns the settings of a systemd unit and its drop-in files by their names,
 // with the environment variables that they set. Later settings replace earlier
 // ones.
-func (h Host) unit(name string) map[string]string {
+func (h host) unit(name string) map[string]string {
 	settings := map[string]string{}
 	read := func(path string) {
 		for line := range strings.SplitSeq(h.read(path), "\n") {
