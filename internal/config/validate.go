@@ -92,7 +92,7 @@ func (c *Config) checkModel(name string) error {
 		if n := len(learner.Classes.Names); n > learner.Classes.Max && learner.Classes.Max != online.DefaultConfig().Classes.Max {
 			fail(key+".classes.max", "%d: want at least the %d of classes.names", learner.Classes.Max, n)
 		}
-		errs = append(errs, Prefixed(key, learner.Validate()), Prefixed(key+".fleet", m.Fleet.Fits(&learner)))
+		errs = append(errs, field.Within(key, learner.Validate()), field.Within(key+".fleet", m.Fleet.Fits(&learner)))
 	}
 	seen := make(map[string]bool, len(m.Features))
 	for _, f := range m.Features {
@@ -101,7 +101,7 @@ func (c *Config) checkModel(name string) error {
 		}
 		seen[f] = true
 	}
-	errs = append(errs, Prefixed(key+".pending", m.Pending.Validate()), Prefixed(key+".active", m.Active.Validate()), Prefixed(key+".fleet", m.Fleet.Validate()))
+	errs = append(errs, field.Within(key+".pending", m.Pending.Validate()), field.Within(key+".active", m.Active.Validate()), field.Within(key+".fleet", m.Fleet.Validate()))
 	if m.Active.Enabled() && m.Pending.Max == 0 {
 		errs = append(errs, fmt.Errorf("%s.active: queries are for samples that wait for a label: give pending.max above 0", key))
 	}
@@ -123,13 +123,4 @@ func (c *Config) checkNode() error {
 		feeds = append(feeds, c.Feed(name, learner))
 	}
 	return stream.Check(c.Stream(), feeds)
-}
-
-// Prefixed returns err with a key's prefix before every joined error.
-func Prefixed(key string, err error) error {
-	var errs []error
-	for _, e := range flatten(err) {
-		errs = append(errs, fmt.Errorf("%s.%w", key, e))
-	}
-	return errors.Join(errs...)
 }

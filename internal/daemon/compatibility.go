@@ -9,6 +9,7 @@ import (
 
 	"edge/internal/config"
 	"edge/online"
+	"edge/stream/field"
 )
 
 // startOnly are the keys that are read at the start alone, each with the reason
@@ -38,7 +39,7 @@ func (r *run) refusal(old, next *deployment, was, is config.Settings, changed []
 		if err != nil {
 			return err
 		}
-		errs = append(errs, config.Prefixed("models."+m.Name, incompatible(&m.Config, &to, m.Loop.Posterior().Classes())))
+		errs = append(errs, field.Within("models."+m.Name, incompatible(&m.Config, &to, m.Loop.Posterior().Classes())))
 	}
 	return errors.Join(errs...)
 }
