@@ -43,7 +43,7 @@ from the state file. The daemon must not be running. There is no way back.`,
 					return exit.With(exit.Config, fmt.Errorf("reset: %w, or give --state FILE", err))
 				}
 			}
-			return reset(cmd, state, model, yes)
+			return exit.With(exit.Store, reset(cmd, state, model, yes))
 		}),
 	}
 	f := cmd.Flags()
@@ -58,20 +58,20 @@ from the state file. The daemon must not be running. There is no way back.`,
 // reset removes one model, or all of them if model is "".
 func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 	if err := statefile.Find(state); err != nil {
-		return exit.With(exit.Store, fmt.Errorf("reset: nothing is learnt: %w", err))
+		return fmt.Errorf("reset: nothing is learnt: %w", err)
 	}
 	store, err := persist.Open(state, persist.Options{})
 	if err != nil {
-		return exit.With(exit.Store, err)
+		return err
 	}
-	defer func() { err = errors.Join(err, exit.With(exit.Store, store.Close())) }()
+	defer func() { err = errors.Join(err, store.Close()) }()
 	models, err := store.Models()
 	if err != nil {
-		return exit.With(exit.Store, err)
+		return err
 	}
 	if model != "" {
 		if !slices.Contains(models, model) {
-			return exit.With(exit.Store, fmt.Errorf("reset: %s holds no model %s; it has: %s", state, model, cmp.Or(strings.Join(models, ", "), "none")))
+			return fmt.Errorf("reset: %s holds no model %s; it has: %s", state, model, cmp.Or(strings.Join(models, ", "), "none"))
 		}
 		models = []string{model}
 	} else if len(models) == 0 {
@@ -83,16 +83,16 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 	for i, name := range models {
 		info, err := store.Info(name)
 		if err != nil {
-			return exit.With(exit.Store, err)
+			return err
 		}
 		learnt[i] = learntSamples(store, &info)
 		if !yes && !confirmed(cmd, answers, fmt.Sprintf("Forget all of model %s in %s (%s, %d waiting for labels)?", name, state, terminal.Count(int(learnt[i]), "sample"), info.Pending)) {
-			return fmt.Errorf("reset: model %s was not confirmed, so nothing was changed; --yes answers yes", name)
+			return exit.With(exit.Runtime, fmt.Errorf("reset: model %s was not confirmed, so nothing was changed; --yes answers yes", name))
 		}
 	}
 	for i, name := range models {
 		if err := store.Reset(name); err != nil {
-			return exit.With(exit.Store, err)
+			return err
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "model %s has forgotten %s\n", name, terminal.Count(int(learnt[i]), "sample"))
 	}
