@@ -126,27 +126,24 @@ func (d *File) recordingColumns(f Format) (r Recording, l layout, err error) {
 	if err != nil {
 		return r, l, err
 	}
-	first := func(flag, word string, names ...string) (int, string, error) {
-		at, err := c.one(flag, word)
-		for i := 0; at < 0 && i < len(names) && err == nil; i++ {
-			at = slices.Index(d.names, names[i])
-		}
-		if at < 0 || err != nil {
-			return -1, "", err
-		}
-		return at, d.names[at], nil
-	}
-	if l.time, r.Time, err = first("--time", f.Time, timeColumns...); err != nil || slices.Contains(leftOut, l.time) {
+	if l.time, err = c.oneOr("--time", f.Time, timeColumns...); err != nil || slices.Contains(leftOut, l.time) {
 		return r, layout{time: -1}, err
 	}
-	if l.device, r.Device, err = first("--device", f.Device, deviceColumn); err != nil {
+	if l.device, err = c.oneOr("--device", f.Device, deviceColumn); err != nil {
 		return r, l, err
 	}
-	if l.label, r.Label, err = first("--label", f.Label, "label", d.names[len(d.names)-1]); err != nil {
+	if l.label, err = c.label(f, append(leftOut, l.time, l.device)); err != nil {
 		return r, l, err
 	}
 	for i, name := range d.names {
-		if i != l.time && i != l.device && i != l.label && name != "" && !slices.Contains(leftOut, i) {
+		switch {
+		case i == l.time:
+			r.Time = name
+		case i == l.device:
+			r.Device = name
+		case i == l.label:
+			r.Label = name
+		case name != "" && !slices.Contains(leftOut, i):
 			r.Signals = append(r.Signals, name)
 		}
 	}

@@ -151,13 +151,14 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 	return c.roles, features, c.setDevice(deviceAt)
 }
 
-// label returns the label's column, −1 without one. Nobody names it: that called label, else the last one.
+// label returns the label's column, −1 without one: that which a flag names, that called label, or
+// else the last one.
 func (c *chooser) label(f Format, leftOut []int) (int, error) {
 	if f.Label != "" || f.Unlabeled {
 		return c.one("--label", f.Label)
 	}
 	at := c.width - 1
-	for ; slices.Contains(leftOut, at); at-- {
+	for ; at >= 0 && slices.Contains(leftOut, at); at-- {
 	}
 	for i := at; i >= 0 && c.names != nil; i-- {
 		if c.names[i] == labelColumn && !slices.Contains(leftOut, i) && !slices.Contains(f.Columns, labelColumn) {
@@ -226,6 +227,17 @@ func (c *chooser) one(flag, word string) (int, error) {
 		return -1, fmt.Errorf("%s: %s %s: want one column", c.path, flag, word)
 	}
 	return at[0], nil
+}
+
+// oneOr is one, and for "" the first of the candidates that is a column.
+func (c *chooser) oneOr(flag, word string, candidates ...string) (int, error) {
+	at, err := c.one(flag, word)
+	for i := 0; word == "" && at < 0 && i < len(candidates); i++ {
+		if candidates[i] != "" {
+			at = slices.Index(c.names, candidates[i])
+		}
+	}
+	return at, err
 }
 
 // find returns the columns that words name.

@@ -141,6 +141,40 @@ func TestProposeLeavesOut(t *testing.T) {
 	}
 }
 
+// The label is the column of that name, or else the last one that has another meaning than the time,
+// the device or none.
+func TestProposeLabel(t *testing.T) {
+	for header, want := range map[string]string{
+		"time,x,state":        "state",
+		"x,state,time":        "state",
+		"time,x,state,device": "state",
+		"time,x,state,note":   "state",
+		"time,label,x":        "label",
+	} {
+		var b strings.Builder
+		fmt.Fprintln(&b, header)
+		cells := map[string]string{"device": "a", "note": "spinning", "state": "1", "label": "1", "x": "2"}
+		for i := range 300 {
+			cells["time"] = fmt.Sprint(1_795_717_000 + i)
+			for j, name := range strings.Split(header, ",") {
+				b.WriteString([]string{"", ","}[min(j, 1)] + cells[name])
+			}
+			b.WriteString("\n")
+		}
+		path := filepath.Join(t.TempDir(), "plug.csv")
+		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := dataset.Format{}
+		if strings.Contains(header, "note") {
+			f.Ignore = []string{"note"}
+		}
+		if r, ok, err := dataset.Detect(path, f); !ok || err != nil || r.Label != want || r.Labelled || !slices.Equal(r.Signals, []string{"x"}) {
+			t.Errorf("%s: %+v, %v, %v: want the label %s", header, r, ok, err, want)
+		}
+	}
+}
+
 // A short recording of each of many devices is a file of signals where its rows come quickly, and
 // one of samples where they come each hour.
 func TestProposeShortRecordings(t *testing.T) {
