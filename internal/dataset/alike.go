@@ -24,8 +24,3 @@ func alike(classes []string) string {
 	}
 	return text
 }
-
-// withAlike returns a doubt about a file with that about its classes.
-func withAlike(doubt string, classes []string) string {
-	return both(doubt, alike(classes))
-}

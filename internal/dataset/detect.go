@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -153,7 +152,7 @@ func (d *File) recordingColumns(f Format) (r Recording, l layout, err error) {
 // isValue reports whether every signal takes a cell: a number, one of the words that all
 // know, or a missing value.
 func isValue(cell string) bool {
-	_, err := strconv.ParseFloat(strings.Replace(cell, ",", ".", 1), 64)
+	_, err := parseNumber(cell)
 	return err == nil || missing(cell) || codec.IsCommonWord(cell)
 }
 

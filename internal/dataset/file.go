@@ -132,12 +132,7 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	}
 	d.Header = f.Header == HeaderYes || f.Header == HeaderAuto && hasHeader(start, sep, comments)
 	d.begun.guessed, d.begun.last = f.Header == HeaderAuto && !d.Header, f.Label == "" && !f.Unlabeled
-	width := 0
-	if d.Header {
-		width, err = d.header()
-	} else {
-		width, err = d.begin()
-	}
+	width, err := d.begin()
 	if err != nil {
 		return nil, err
 	}
@@ -175,25 +170,33 @@ func Topic(name string) string {
 	return "sensors/" + strings.ReplaceAll(strings.ReplaceAll(name, "+", "-"), "#", "-")
 }
 
-// header reads the names of the columns and returns their number. A separator at
-// the end of the line begins no column.
-func (d *File) header() (width int, err error) {
-	names, err := d.csv.Read()
+// begin reads the first line, which has the names of the columns or, without a header, is kept
+// for Next. It returns the number of columns: a separator at the end of the line begins none.
+func (d *File) begin() (width int, err error) {
+	first, err := d.csv.Read()
 	if errors.Is(err, io.EOF) {
-		return 0, d.empty()
+		return 0, fmt.Errorf("%s: the file is empty; want one sample a line, and a header line before them", d.path)
 	}
 	if err != nil {
 		return 0, d.explain(err)
 	}
-	names = slices.Clone(names)
-	for i, name := range names {
-		names[i] = strings.TrimSpace(name)
+	cells := withoutEnd(first, 1)
+	if !d.Header {
+		d.first = first
+		return len(cells), nil
 	}
-	for len(names) > 1 && names[len(names)-1] == "" {
-		names = names[:len(names)-1]
+	for _, name := range cells {
+		d.names = append(d.names, strings.TrimSpace(name))
 	}
-	d.names = names
-	return len(names), nil
+	return len(cells), nil
+}
+
+// withoutEnd returns the cells of a line without empty ones at its end, at least the first n.
+func withoutEnd(line []string, n int) []string {
+	for len(line) > n && strings.TrimSpace(line[len(line)-1]) == "" {
+		line = line[:len(line)-1]
+	}
+	return line
 }
 
 // valueALine returns the error of a file of which each line has one value, of whatever
@@ -207,29 +210,6 @@ func (d *File) valueALine() error {
 		return fmt.Errorf("%s: of Home Assistant, with one value a line: want a column for each entity, with its state in the lines of its changes and empty cells in the others, beside last_changed", d.path)
 	}
 	return nil
-}
-
-// begin reads the first line of a file without a header, keeps it for Next, and
-// returns its number of columns.
-func (d *File) begin() (width int, err error) {
-	first, err := d.csv.Read()
-	if errors.Is(err, io.EOF) {
-		return 0, d.empty()
-	}
-	if err != nil {
-		return 0, d.explain(err)
-	}
-	d.first = first
-	n := len(first)
-	for n > 1 && strings.TrimSpace(first[n-1]) == "" {
-		n--
-	}
-	return n, nil
-}
-
-// empty returns the error of a file without a line.
-func (d *File) empty() error {
-	return fmt.Errorf("%s: the file is empty; want one sample a line, and a header line before them", d.path)
 }
 
 // Next reads the next row. A row that cannot be used is an error that names
@@ -341,13 +321,10 @@ func (d *File) record() ([]string, error) {
 				return nil, d.explain(err)
 			}
 		}
-		n := len(record)
-		for n > len(d.roles) && strings.TrimSpace(record[n-1]) == "" {
-			n--
-		}
+		record = withoutEnd(record, len(d.roles))
 		switch {
-		case n == len(d.roles):
-			return record[:n], nil
+		case len(record) == len(d.roles):
+			return record, nil
 		case strings.HasPrefix(record[0], "#"):
 			continue
 		}
@@ -360,7 +337,7 @@ func (d *File) record() ([]string, error) {
 			return nil, fmt.Errorf("%s:%d: the line %s", d.path, line, dropNUL)
 		}
 		return nil, fmt.Errorf("%s:%d: the line has another number of columns than the %s, which has %d: it has %d, separated by %s; --separator names another separator",
-			d.path, line, of, len(d.roles), n, separatorWord(d.csv.Comma))
+			d.path, line, of, len(d.roles), len(record), separatorWord(d.csv.Comma))
 	}
 }
 

@@ -13,13 +13,9 @@ import (
 // with a fraction determines the decimal sign of the file.
 func (d *File) value(cell string) (v float64, reason string) {
 	point, comma := strings.ContainsRune(cell, '.'), strings.ContainsRune(cell, ',')
-	text := cell
-	if comma && !point {
-		text = strings.Replace(cell, ",", ".", 1)
-	}
-	v, err := strconv.ParseFloat(text, 64)
+	v, err := parseNumber(cell)
 	switch {
-	case err != nil && (comma && point || grouped(text)):
+	case err != nil && (comma && point || grouped(withPoint(cell))):
 		return 0, shorten(cell) + " is not a number: write it without a separator of thousands"
 	case math.IsNaN(v) || math.IsInf(v, 0) || errors.Is(err, strconv.ErrRange):
 		return 0, shorten(cell) + " is not a finite number: an empty cell stands for a missing value"
@@ -45,6 +41,17 @@ func (d *File) value(cell string) (v float64, reason string) {
 	return v, ""
 }
 
+// withPoint returns a number with a decimal point in place of a decimal comma.
+func withPoint(cell string) string {
+	if strings.ContainsRune(cell, '.') {
+		return cell
+	}
+	return strings.Replace(cell, ",", ".", 1)
+}
+
+// parseNumber reads a number with a decimal point or a decimal comma.
+func parseNumber(cell string) (float64, error) { return strconv.ParseFloat(withPoint(cell), 64) }
+
 // grouped reports whether a cell is a number with separators of thousands that no country has as
 // its decimal sign.
 func grouped(cell string) bool {
@@ -63,7 +70,7 @@ func hasUnit(cell string) bool {
 	if at < 0 {
 		return false
 	}
-	_, err := strconv.ParseFloat(strings.Replace(cell[:at], ",", ".", 1), 64)
+	_, err := parseNumber(cell[:at])
 	unit, _ := utf8.DecodeRuneInString(strings.TrimSpace(cell[at:]))
 	if strings.ContainsAny(cell[at:len(cell)-1], "0123456789") { // hexadecimal digits; units such as m/s2 end with a digit
 		return false

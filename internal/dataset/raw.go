@@ -132,14 +132,6 @@ func (r *Raw) takes(path string, names []string, f Format) (bool, error) {
 // layout finds the columns of a raw file.
 func (r *Raw) layout(path string, names []string, f Format) (l layout, err error) {
 	c := chooser{path: path, names: names, width: len(names)}
-	first := func(candidates ...string) int {
-		for _, name := range candidates {
-			if i := slices.Index(names, name); i >= 0 && name != "" {
-				return i
-			}
-		}
-		return -1
-	}
 	parts := r.Stream.Sources()
 	ownTime, ownLabel := codec.PlainName(parts[0].Time), ""
 	for _, of := range parts {
@@ -169,24 +161,16 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 		s.cells = make([]string, len(s.columns))
 		l.sources = append(l.sources, s)
 	}
-	l.time = first(append([]string{ownTime}, timeColumns...)...)
-	if f.Time != "" {
-		if l.time, err = c.one("--time", f.Time); err != nil {
-			return l, err
-		}
+	if l.time, err = c.oneOr("--time", f.Time, append([]string{ownTime}, timeColumns...)...); err != nil {
+		return l, err
 	}
-	l.device = first(deviceColumn)
-	if f.Device != "" {
-		if l.device, err = c.one("--device", f.Device); err != nil {
-			return l, err
-		}
+	if l.device, err = c.oneOr("--device", f.Device, deviceColumn); err != nil {
+		return l, err
 	}
-	l.label = first(ownLabel, codec.DefaultStream().Label)
-	if f.Label != "" {
-		if l.label, err = c.one("--label", f.Label); err != nil {
-			return l, err
-		}
-	} else if l.label < 0 && !f.Unlabeled {
+	if l.label, err = c.oneOr("--label", f.Label, ownLabel, codec.DefaultStream().Label); err != nil {
+		return l, err
+	}
+	if l.label < 0 && !f.Unlabeled {
 		return l, fmt.Errorf("%s:1: no column is called %s: --label names that of the labels", path, cmp.Or(ownLabel, codec.DefaultStream().Label))
 	}
 	for _, s := range l.sources {

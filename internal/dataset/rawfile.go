@@ -241,10 +241,7 @@ func (d *File) rowTime(record []string, from *device) (int64, error) {
 		return int64(math.Round(float64(from.rows) * step)), nil
 	}
 	cell := strings.TrimSpace(record[r.time])
-	text := cell
-	if strings.ContainsRune(text, ',') && !strings.ContainsRune(text, '.') { // a decimal comma
-		text = strings.Replace(text, ",", ".", 1)
-	}
+	text := withPoint(cell)
 	at, ok := signal.ParseTime(text, r.zone)
 	if !ok && text == d.names[r.time] {
 		return 0, d.at(r.time, fmt.Sprintf("column %s: the header occurs again: the file has several tables; of InfluxDB |> group() at the end of the query makes one of them", d.column(r.time)))
@@ -308,8 +305,8 @@ func (d *File) signalCell(cell string, words bool) string {
 		return cell
 	}
 	text := cell
-	if strings.ContainsRune(cell, ',') && !strings.ContainsRune(cell, '.') && (d.decimal == ',' || d.csv.Comma != ',') {
-		if text = strings.Replace(cell, ",", ".", 1); !words && strings.IndexByte("+-0123456789", cell[0]) >= 0 {
+	if d.decimal == ',' || d.csv.Comma != ',' {
+		if text = withPoint(cell); !words && strings.IndexByte("+-0123456789", cell[0]) >= 0 {
 			cell = text // with a unit
 		}
 	}

@@ -52,14 +52,9 @@ func (d *File) NextRaw(row *RawRow) error {
 			row.Cells = append(row.Cells, nil)
 		}
 	}
-	row.Samples = r.completed(row.Samples[:0])
-	return nil
-}
-
-// completed appends the samples of the queue to dst.
-func (r *rawFile) completed(dst []RawSample) []RawSample {
+	row.Samples = row.Samples[:0]
 	for _, m := range r.queue {
-		dst = append(dst, RawSample{m.ID, m.label})
+		row.Samples = append(row.Samples, RawSample{m.ID, m.label})
 	}
-	return dst
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"edge/model"
+	"edge/stream/field"
 )
 
 // Summary is the result of one pass over a file.
@@ -72,9 +73,9 @@ func Summarize(path string, f Format) (Summary, error) {
 		return Summary{}, err
 	}
 	defer d.Close()
-	seen, gaps, lacking, empty := map[string]bool{}, 0, 0, 0
+	var s Summary
 	var row Row
-	runs, last := 0, ""
+	seen, last := map[string]bool{}, ""
 	for {
 		err := d.Next(&row)
 		if errors.Is(err, io.EOF) {
@@ -85,13 +86,13 @@ func Summarize(path string, f Format) (Summary, error) {
 		}
 		lacks := slices.ContainsFunc(row.X, math.IsNaN)
 		if lacks {
-			lacking++
+			s.Lacking++
 		}
 		if lacks || row.Label == "" {
-			gaps++
+			s.Gaps++
 		}
 		if row.Empty() {
-			empty++
+			s.Empty++
 		}
 		if row.Label == "" {
 			continue
@@ -101,18 +102,14 @@ func Summarize(path string, f Format) (Summary, error) {
 		}
 		if row.Label != last {
 			last = row.Label
-			runs++
+			s.Runs++
 		}
 	}
 	if err := d.NoRows(); err != nil {
 		return Summary{}, err
 	}
-	s := Summary{Rows: d.number, Runs: runs, Gaps: gaps, Lacking: lacking, Empty: empty, Raw: d.Raw(), Tally: d.Tally()}
-	for class := range seen {
-		s.Classes = append(s.Classes, class)
-	}
-	slices.Sort(s.Classes)
-	s.Doubt = both(d.manyLabels(d.number, s.Classes), withAlike(d.Doubt(), s.Classes))
+	s.Rows, s.Classes, s.Raw, s.Tally = d.number, field.Names(seen), d.Raw(), d.Tally()
+	s.Doubt = both(d.manyLabels(d.number, s.Classes), both(d.Doubt(), alike(s.Classes)))
 	return s, nil
 }
 

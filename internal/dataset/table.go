@@ -79,7 +79,7 @@ func LoadTable(path string, f Format) (*Table, error) {
 	if len(t.Classes) > maxClasses {
 		return nil, d.tooManyClasses()
 	}
-	t.Doubt = both(d.manyLabels(len(words), t.Classes), withAlike(d.Doubt(), t.Classes))
+	t.Doubt = both(d.manyLabels(len(words), t.Classes), both(d.Doubt(), alike(t.Classes)))
 	for _, word := range words {
 		k, _ := slices.BinarySearch(t.Classes, word)
 		t.Labels = append(t.Labels, k)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/text/encoding/unicode"
@@ -293,7 +292,7 @@ func numbers(record []string) (n, cells int) {
 			continue
 		}
 		cells++
-		if _, err := strconv.ParseFloat(strings.Replace(cell, ",", ".", 1), 64); err == nil {
+		if _, err := parseNumber(cell); err == nil {
 			n++
 		}
 	}
