@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"edge/internal/broker/brokertest"
-	"edge/internal/dataset"
 	"edge/internal/eval"
 	"edge/internal/replay"
 	"edge/internal/report"
@@ -19,7 +18,7 @@ func replayed(t *testing.T, path, broker string) (wait func()) {
 	t.Helper()
 	mqtt := mqtt.DefaultConfig()
 	mqtt.Servers = []string{broker}
-	src := &replay.Source{Path: path, Data: dataset.Options{HeaderWord: "auto"}}
+	src := &replay.Source{Path: path}
 	if err := src.Data.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +46,7 @@ func replayed(t *testing.T, path, broker string) (wait func()) {
 func undisturbed(t *testing.T, data, config string) (r *report.Report) {
 	t.Helper()
 	e := eval.New()
-	e.ConfigPath, e.Data.HeaderWord = config, "auto"
+	e.ConfigPath = config
 	if err := e.Prepare([]string{data}); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"edge/internal/broker/brokertest"
-	"edge/internal/dataset"
 	"edge/internal/replay"
 	"edge/stream/mqtt"
 )
@@ -29,7 +28,7 @@ func TestReplayTellsOfLabelsThatNobodyReads(t *testing.T) {
 	serve(t, b.URL(), nil).ready()
 	mqtt := mqtt.DefaultConfig()
 	mqtt.Servers = []string{b.URL()}
-	src := &replay.Source{Path: path, Data: dataset.Options{HeaderWord: "auto"}}
+	src := &replay.Source{Path: path}
 	p := &replay.Player{Topic: "plant/a/pump", Labels: "delayed", Fraction: 1, Ahead: 20}
 	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
 	defer cancel()

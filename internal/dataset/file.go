@@ -130,8 +130,9 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	if named != 0 {
 		_, _ = d.csv.Read() // the line counts in the positions of errors; an error of r occurs again
 	}
-	d.Header = f.Header == HeaderYes || f.Header == HeaderAuto && hasHeader(start, sep, comments)
-	d.begun.guessed, d.begun.last = f.Header == HeaderAuto && !d.Header, f.Label == "" && !f.Unlabeled
+	guess := f.Header != "yes" && f.Header != "no"
+	d.Header = f.Header == "yes" || guess && hasHeader(start, sep, comments)
+	d.begun.guessed, d.begun.last = guess && !d.Header, f.Label == "" && !f.Unlabeled
 	width, err := d.begin()
 	if err != nil {
 		return nil, err

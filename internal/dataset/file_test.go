@@ -412,7 +412,7 @@ func FuzzDataset(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, label, columns string) {
 		for _, how := range []Format{
 			{}, {Unlabeled: true}, {Label: label, Ignore: strings.Split(columns, ",")}, {Label: label, Columns: strings.Split(columns, ",")},
-			{Header: HeaderNo, Separator: ';', Decimal: ','}, {Features: []string{"a", "b"}},
+			{Header: "no", Separator: ';', Decimal: ','}, {Features: []string{"a", "b"}},
 		} {
 			d, err := newFile(bytes.NewReader(data), "data.csv", how)
 			if err != nil {

@@ -26,7 +26,7 @@ type Format struct {
 	Time      string   // column of the times, which is no feature; "": none, or that of Raw
 	Separator rune     // between the cells; 0: a tab, ;, | or , whichever the lines have
 	Decimal   rune     // '.' or ','; 0: whichever the first number with a fraction has
-	Header    Header   // whether the first line names the columns
+	Header    string   // yes, no or auto: whether the first line names the columns; "": auto
 	Idle      func()   // called before the wait for more of a pipe, whose format is then detected early; nil: not called
 	Raw       *Raw     // makes samples of a file of signals; nil: a row is a sample
 
@@ -35,16 +35,6 @@ type Format struct {
 	// lists as many or the file has no header.
 	Features []string
 }
-
-// Header selects whether the first line names the columns.
-type Header string
-
-// The values of Header.
-const (
-	HeaderAuto Header = "" // detected
-	HeaderYes  Header = "yes"
-	HeaderNo   Header = "no"
-)
 
 // Roles of a column, besides the index of a feature.
 const (

@@ -13,7 +13,6 @@ import (
 // parsed.
 type Options struct {
 	Format
-	HeaderWord    string // yes, no or auto
 	SeparatorWord string // one character, or its name; "": the one that the file has
 	DecimalWord   string // point or comma; "": the one that the file has
 	DeviceColumn  string // that of the device; "": in raw files one called device, if there is one
@@ -25,13 +24,8 @@ type Options struct {
 
 // Check validates the flags and sets the fields of Format.
 func (d *Options) Check() error {
-	switch d.HeaderWord {
-	case "yes", "no":
-		d.Header = Header(d.HeaderWord)
-	case "auto":
-		d.Header = HeaderAuto
-	default:
-		return fmt.Errorf("--header %s: want yes, no or auto", d.HeaderWord)
+	if !slices.Contains([]string{"", "yes", "no", "auto"}, d.Header) {
+		return fmt.Errorf("--header %s: want yes, no or auto", d.Header)
 	}
 	switch d.DecimalWord {
 	case "":

@@ -43,7 +43,6 @@ func ExampleNew() {
 	path, remove := exampleFile(600)
 	defer remove()
 	e := eval.New()
-	e.Data.HeaderWord = "auto"
 	e.Inducing = 20
 	if err := e.Prepare([]string{path}); err != nil {
 		panic(err)
@@ -65,7 +64,6 @@ func ExampleNewTraining() {
 	path, remove := exampleFile(400)
 	defer remove()
 	t := eval.NewTraining()
-	t.Data.HeaderWord = "auto"
 	t.Inducing, t.Holdout, t.How.Passes, t.Quiet = 20, 0.25, 2, true
 	r, err := t.Run(context.Background(), path, io.Discard, io.Discard)
 	if err != nil {

@@ -48,7 +48,7 @@ func waveFile(t testing.TB, n int) string {
 // evaluate returns the reports of a file, as JSON objects and as a parsed page.
 func evaluate(t *testing.T, e *eval.Evaluation, path string) (objects []map[string]any, page *html.Node, text string) {
 	t.Helper()
-	e.Inducing, e.Data.HeaderWord = 10, "auto"
+	e.Inducing = 10
 	if err := e.Prepare([]string{path}); err != nil {
 		t.Fatal(err)
 	}

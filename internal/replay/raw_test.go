@@ -70,7 +70,7 @@ streams:
 models: {m: {streams: [a]}, n: {streams: [b]}}
 `)
 	path := tableOf(t, "t,u,v,label\n1,1,1,ok\n2,2,2,ok\n")
-	raw, err := openRaw(&Source{Path: path, Data: dataset.Options{HeaderWord: "auto"}}, cfg, "")
+	raw, err := openRaw(&Source{Path: path}, cfg, "")
 	if err != nil || raw == nil {
 		t.Fatal(raw, err)
 	}
@@ -107,7 +107,7 @@ func TestReplayWithoutTimes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := routed(t, `topics: [lab/+/x], topic_template: "lab/{device}/x", signals: [x], `+tc.keys+"}, l: {topics: [lab/+/x/label], features: [y]")
-			src := &Source{Path: tableOf(t, tc.text), Data: dataset.Options{HeaderWord: "auto"}}
+			src := &Source{Path: tableOf(t, tc.text)}
 			ended, cancel := context.WithCancel(t.Context()) // before it connects
 			cancel()
 			_, err := File(ended, src, &Player{Labels: tc.labels, Ahead: tc.ahead, Fraction: 1}, cfg.MQTT, cfg, io.Discard)
@@ -137,7 +137,7 @@ func TestReplayWithoutLabels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := routed(t, tc.stream+"}, l: {topics: [lab/+/x/label], features: [y]")
-			src := &Source{Path: tableOf(t, tc.text), Data: dataset.Options{HeaderWord: "auto"}}
+			src := &Source{Path: tableOf(t, tc.text)}
 			ended, cancel := context.WithCancel(t.Context()) // before it connects
 			cancel()
 			_, err := File(ended, src, &Player{Labels: tc.labels, Ahead: 1, Fraction: 1}, cfg.MQTT, cfg, io.Discard)

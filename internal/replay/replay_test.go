@@ -60,7 +60,7 @@ func TestPacerStopsWithItsContext(t *testing.T) {
 
 // A replay that is interrupted while it reads the file for the first time reads no further.
 func TestReplayEndsWithinTheFirstReading(t *testing.T) {
-	src := &Source{Path: tableOf(t, "x,label\n1,a\nword,a\n"), Data: dataset.Options{HeaderWord: "auto"}}
+	src := &Source{Path: tableOf(t, "x,label\n1,a\nword,a\n")}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if reports, err := File(ended, src, &Player{Labels: "inline", Fraction: 1}, mqtt.Config{}, nil, io.Discard); reports != nil || err != nil {
@@ -81,7 +81,7 @@ func TestReplayOfAPipe(t *testing.T) {
 // Topics on which nothing can be published are refused, or replaced where they are the file's name:
 // a broker would end the connection without end.
 func TestTopicsWithWildcards(t *testing.T) {
-	src := &Source{Path: tableOf(t, "x,label\n1,a\n"), Data: dataset.Options{HeaderWord: "auto"}}
+	src := &Source{Path: tableOf(t, "x,label\n1,a\n")}
 	ended, cancel := context.WithCancel(t.Context()) // before it connects
 	cancel()
 	for _, topic := range []string{"lab/+", "lab/#", "lab/\x00"} {
@@ -141,7 +141,6 @@ func TestLabelTopicsOfAReplay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, src := parsed(t, tc.config), &Source{Path: tableOf(t, tc.text)}
-			src.Data.HeaderWord = "auto"
 			p := &Player{Labels: "delayed"}
 			if tc.text == row {
 				p.Topic = "factory/p7/vibration"

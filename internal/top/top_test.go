@@ -22,7 +22,6 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/internal/daemon"
-	"edge/internal/dataset"
 	"edge/internal/replay"
 	"edge/internal/report"
 	"edge/stream/mqtt"
@@ -326,7 +325,7 @@ func startDaemon(t *testing.T, cfg *config.Config) {
 // replayUnlabelled publishes the rows of a file without their labels.
 func replayUnlabelled(t *testing.T, path string, cfg *config.Config) {
 	t.Helper()
-	src := &replay.Source{Path: path, Data: dataset.Options{HeaderWord: "auto"}}
+	src := &replay.Source{Path: path}
 	if err := src.Data.Check(); err != nil {
 		t.Fatal(err)
 	}
