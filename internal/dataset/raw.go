@@ -20,6 +20,7 @@ type Raw struct {
 	LateMessages int          // of signal.Options
 	Rows         int          // that are read; 0: all
 	Every        int          // only each n-th sample is returned; 0: all
+	Device       *string      // of all rows; nil: that of their column
 }
 
 // Columns that a raw file has without a configuration.

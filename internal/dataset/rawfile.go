@@ -183,7 +183,9 @@ func (d *File) takeRow(record []string) error {
 		}
 	}
 	name, label := "", ""
-	if r.layout.device >= 0 {
+	if r.raw.Device != nil {
+		name = *r.raw.Device
+	} else if r.layout.device >= 0 {
 		name = strings.TrimSpace(record[r.layout.device])
 	}
 	if r.label >= 0 {

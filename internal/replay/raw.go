@@ -53,6 +53,9 @@ func openRaw(src *Source, cfg *config.Config, given string) (*RawSource, error) 
 		if err != nil {
 			return nil, err
 		}
+		if raw.Device, err = deviceOf(raw.Stream, given); err != nil {
+			return nil, err
+		}
 		format := src.Data.Of(nil)
 		format.Raw, format.Unlabeled = raw, true
 		d, err := dataset.Open(src.Path, format)
@@ -76,10 +79,35 @@ func openRaw(src *Source, cfg *config.Config, given string) (*RawSource, error) 
 	return nil, nil
 }
 
+// deviceOf returns the device that a daemon knows the rows by, where neither the topics nor the
+// payloads tell several devices apart; nil where they do. Ids of samples begin with it.
+func deviceOf(s codec.Stream, given string) (*string, error) {
+	device := ""
+	for _, of := range s.Sources() {
+		template, err := topic.ParseTemplate(of.DeviceTemplate())
+		if err != nil {
+			return nil, err
+		}
+		named := len(template.Names) > 0
+		if len(of.Entries.Device.Names()) > 0 || named && (given == "" || strings.Contains(given, deviceLevel)) {
+			return nil, nil
+		}
+		device = strings.Join(template.Capture(given), "/")
+	}
+	return &device, nil
+}
+
 // routesOf returns the routes of a stream's inputs.
 func routesOf(s codec.Stream, given string) (all []route, err error) {
 	if given != "" && len(s.Raw.Inputs) > 0 {
 		return nil, errors.New("--topic is for streams without inputs, which have topics of their own")
+	}
+	some := strings.NewReplacer(deviceLevel, "+", codec.SignalLevel, "+").Replace(given)
+	if given != "" && !slices.ContainsFunc(s.Topics, func(filter string) bool {
+		plain, _ := topic.Unshare(filter)
+		return topic.Overlap(plain, some)
+	}) {
+		return nil, fmt.Errorf("it does not take %s: give --topic one that matches %s", given, strings.Join(s.Topics, " or "))
 	}
 	for _, of := range s.Sources() {
 		r := route{template: given, topics: map[string]string{}}

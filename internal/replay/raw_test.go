@@ -37,6 +37,7 @@ func TestRoutesOfSignals(t *testing.T) {
 		"a device of a level":  {`topics: ["+/+/x"], topic_template: "{site}/{device}/x", signals: [x]`, "", "p7", "", `device "p7" has 1 levels of the topic {device}/{device}/x, which has 2`},
 		"a device that is +":   {`topics: [lab/+/x], topic_template: "lab/{device}/x", signals: [x]`, "", "p+", "", `device "p+" cannot be a part of a topic`},
 		"inputs and a topic":   {`inputs: {a: {topics: [lab/a]}}, hold: {on: any}`, "lab/x", "", "", "--topic is for streams without inputs"},
+		"a topic of others":    {`topics: [lab/+/x, "$share/g/hall/x"], signals: [x]`, "lab/x", "", "", "it does not take lab/x: give --topic one that matches lab/+/x or $share/g/hall/x"},
 		"a format that is not": {`topics: [lab/x], signals: [x], format: influx`, "", "", "", "payloads of format influx are not written"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,6 +85,34 @@ models: {m: {streams: [a]}, n: {streams: [b]}}
 	src := &Source{Path: path, Data: dataset.Options{Stream: "a"}}
 	if _, err := openRaw(src, cfg, ""); err == nil || !strings.Contains(err.Error(), "no column: x, y") {
 		t.Errorf("another stream gives %v", err)
+	}
+}
+
+// The ids of a file's samples begin with the device that the daemon knows their rows by.
+func TestDevicesOfSignals(t *testing.T) {
+	const template = `topics: [lab/+/x], topic_template: "lab/{device}/x", signals: [x]`
+	for name, tc := range map[string]struct{ keys, given, text, want string }{
+		"a column":                    {template, "", "t,device,x\n1,p7,1\n", "p7#1000"},
+		"a column, and a topic of it": {template, "lab/{device}/x", "t,device,x\n1,p7,1\n", "p7#1000"},
+		"a topic":                     {template, "lab/p8/x", "t,x\n1,1\n", "p8#1000"},
+		"a topic in place of it":      {template, "lab/p8/x", "t,device,x\n1,p7,1\n", "p8#1000"},
+		"a topic of two levels":       {`topics: ["+/+/x"], topic_template: "{site}/{device}/x", signals: [x]`, "hall/p8/x", "t,x\n1,1\n", "hall/p8#1000"},
+		"a topic of a signal":         {`topics: [lab/+/+], topic_template: "lab/{device}/{signal}", signals: [x], format: value`, "lab/p8/{signal}", "t,x\n1,1\n", "p8#1000"},
+		"a topic without a device":    {`topics: [lab/x], signals: [x]`, "", "t,device,x\n1,p7,1\n", "#1000"},
+		"inputs without a device":     {`inputs: {a: {topics: [lab/x], signals: [x]}}, hold: {on: any}`, "", "t,device,x\n1,p7,1\n", "#1000"},
+		"a payload with the device":   {`topics: [lab/x], device: mac, signals: [x]`, "lab/x", "t,device,x\n1,p7,1\n", "p7#1000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := openRaw(&Source{Path: tableOf(t, tc.text), Data: dataset.Options{HeaderWord: "auto"}}, routed(t, tc.keys), tc.given)
+			if err != nil || raw == nil {
+				t.Fatal(raw, err)
+			}
+			defer raw.File.Close()
+			var row dataset.Row
+			if err := raw.File.Next(&row); err != nil || raw.File.Origin().ID != tc.want {
+				t.Errorf("the sample is %s, %v; want %s", raw.File.Origin().ID, err, tc.want)
+			}
+		})
 	}
 }
 
