@@ -79,7 +79,10 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 		}
 		t, isTime := signal.ParseTime(strings.TrimSpace(record[at.time]), time.UTC)
 		if !isTime {
-			return r, false, nil
+			if f.Time != "" && rows == 0 {
+				err = d.notTime(at.time, record, "; for a file of samples --ignore "+d.flagWord(at.time)+" leaves the column out")
+			}
+			return r, false, err
 		}
 		gap := false
 		for _, name := range r.Signals {

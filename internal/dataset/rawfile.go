@@ -249,12 +249,18 @@ func (d *File) rowTime(record []string, from *device) (int64, error) {
 		return 0, d.at(r.time, fmt.Sprintf("column %s: the header occurs again: the file has several tables; of InfluxDB |> group() at the end of the query makes one of them", d.column(r.time)))
 	}
 	if !ok {
-		return 0, d.at(r.time, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(r.time), shorten(cell))+momentCommand(cell)+d.perhapsHeader(record))
+		return 0, d.notTime(r.time, record, d.perhapsHeader(record))
 	}
 	if r.times[1] = at; d.read <= 1 {
 		r.times[0] = at
 	}
 	return at, nil
+}
+
+// notTime returns the error of a cell that should be a time, with a command that makes one of it.
+func (d *File) notTime(column int, record []string, more string) error {
+	cell := strings.TrimSpace(record[column])
+	return d.at(column, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(column), shorten(cell))+momentCommand(cell)+more)
 }
 
 // follow begins another recording of a device after a silence.

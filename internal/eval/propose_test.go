@@ -130,6 +130,7 @@ func TestProposeLeavesOut(t *testing.T) {
 		{dataset.Format{Ignore: []string{"1"}}, nil, ""},
 		{dataset.Format{Columns: []string{"power"}}, nil, ""},
 		{dataset.Format{Ignore: []string{"5"}}, nil, "the file has the columns 1 to 4"},
+		{dataset.Format{Time: "state"}, nil, `plug.csv:2:14: column "state": "spinning" is no time: want seconds, or 2026-11-22T17:00:00Z; for a file of samples --ignore state leaves the column out`},
 	} {
 		r, ok, err := dataset.Detect(path, c.format)
 		if ok != (c.want != nil) || ok && !slices.Equal(r.Signals, c.want) {
