@@ -337,8 +337,12 @@ func (d *File) record() ([]string, error) {
 		if strings.ContainsRune(record[0], 0) {
 			return nil, fmt.Errorf("%s:%d: the line %s", d.path, line, dropNUL)
 		}
-		return nil, fmt.Errorf("%s:%d: the line has another number of columns than the %s, which has %d: it has %d, separated by %s; --separator names another separator",
-			d.path, line, of, len(d.roles), len(record), separatorWord(d.csv.Comma))
+		remedy := ""
+		if d.Header && d.number == 0 && len(record) == len(d.roles)+1 && strings.ContainsRune(" \t", d.csv.Comma) {
+			remedy = "; names of rows, as R writes them, are left out by row.names = FALSE of write.table"
+		}
+		return nil, fmt.Errorf("%s:%d: the line has another number of columns than the %s, which has %d: it has %d, separated by %s; --separator names another separator%s",
+			d.path, line, of, len(d.roles), len(record), separatorWord(d.csv.Comma), remedy)
 	}
 }
 
@@ -402,7 +406,7 @@ func (d *File) explain(err error) error {
 	var parse *csv.ParseError
 	switch {
 	case errors.As(err, &parse):
-		return fmt.Errorf("%s:%d:%d: %w", d.path, parse.Line, parse.Column, parse.Err)
+		return fmt.Errorf("%s:%d:%d: %w; the cells are taken to be separated by %s: --separator names another one; within quotation marks a cell has two for each of its own", d.path, parse.Line, parse.Column, parse.Err, separatorWord(d.csv.Comma))
 	case errors.Is(err, errRecordTooLong):
 		return fmt.Errorf("%s: after row %d: %w", d.path, d.number, err)
 	case errors.Is(err, io.ErrUnexpectedEOF):

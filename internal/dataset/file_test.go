@@ -97,6 +97,8 @@ func TestDatasetRefuses(t *testing.T) {
 		"thousands":           {"a;label\n\"1.234,5\";ok\n", "", `"1.234,5" is not a number: write it without a separator of thousands`},
 		"Swiss thousands":     {"a;label\n1'234.5;ok\n", "", `"1'234.5" is not a number: write it without a separator of thousands`},
 		"French thousands":    {"a;label\n1\u202f234,5;ok\n", "", `"1\u202f234,5" is not a number: write it without a separator of thousands`},
+		"names of rows":       {"\"a\"\t\"b\"\t\"label\"\n\"1\"\t1\t2\t\"ok\"\n", "", "it has 4, separated by tabs; --separator names another separator; names of rows, as R writes them, are left out by row.names = FALSE of write.table"},
+		"quotes, other cells": {"\"a\" \"b\" \"label\"\n\"1\" 1 2 \"ok\"\n", "", `data.csv:1:3: extraneous or missing " in quoted-field; the cells are taken to be separated by ,: --separator names another one; within quotation marks`},
 		"stray quote":         {"a,b,label\n1,2\"3,ok\n", "", "data.csv:2:4: bare \" in non-quoted-field"},
 		"long nonsense":       {"a,b,label\n1," + strings.Repeat("x", 1000) + ",ok\n", "", "…"},
 		"a line without end":  {"a,b,label\n1,\"" + strings.Repeat("x\n", maxRecord), "", "a line is longer than 4 MiB"},
