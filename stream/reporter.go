@@ -217,7 +217,7 @@ func (r *reporter) refused(topic string, bytes int, limit bool) {
 		what = ended + ", as are all about as large"
 		advice = "raise the broker's limit (mosquitto, EMQX: max_packet_size), or shorten the messages (output: cbor for predictions, fleet.max_message for contributions); if smaller ones pass on this topic, the size is the reason, else its access list"
 	}
-	r.log.Error(what, "topic", topic, "bytes", bytes, "advice", advice)
+	r.log.Error(what, "topic", topic, "bytes", bytes, "advice", advice+mqtt.WordsAdvice(topic))
 	r.event("", "publication_refused", fmt.Sprintf("%s, %d bytes: %s", topic, bytes, what))
 }
 

@@ -29,10 +29,11 @@ where a limit of the machine, of a control group, of edge.service, of GOMEMLIMIT
 or of memory_limit is less. Of a stream with signals it prints the features, the
 memory of its windows and, where the rate is known, the samples an hour.
 
-With --connect it sends a few messages through the broker, on topics of its own
-below <base>/<node>/doctor-…, and removes what is retained of them: whether a
-shared subscription is delivered, and a retained message by a wildcard. It exits
-with 1 if the broker does not do what the configuration needs.`,
+With --connect it subscribes to the topics of the configuration for a moment, and
+sends a few messages through the broker, on topics of its own below
+<base>/<node>/doctor-…, and removes what is retained of them: whether a shared
+subscription is delivered, and a retained message by a wildcard. It exits with 1
+if the broker does not do what the configuration needs.`,
 		Example: `  edge check -c edge.yaml
   edge check -c edge.yaml --connect`,
 		Args: cli.NoArgs,

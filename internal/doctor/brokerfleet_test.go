@@ -32,6 +32,7 @@ func TestDeliveryIsTried(t *testing.T) {
 	}{
 		"embedded":  {brokertest.Embedded, "$share/g/pump", OK, []string{shared, kept}},
 		"mosquitto": {brokertest.Mosquitto, "$share/g/pump", OK, []string{shared, kept}},
+		"spaces":    {brokertest.NATS, "hall 1/+", Fail, []string{"fail subscriptions: the broker refuses hall 1/+ → let user (none) read these topics in the broker's access list; NATS allows no topic with a space", kept}},
 		"NATS":      {brokertest.NATS, "$share/g/pump", Fail, []string{"fail shared subscriptions: the broker grants them and delivers nothing; the configuration has $share/g/pump", kept}},
 		"size":      {mosquitto("message_size_limit 20000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 12.0 KiB, and not of 24.0 KiB → set models.bearing.fleet.max_message to 12288"}},
 		"packet":    {mosquitto("max_packet_size 60000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 48.0 KiB, and not of 96.0 KiB"}},

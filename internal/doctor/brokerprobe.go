@@ -57,14 +57,14 @@ func examineBroker(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 	}, append(tests, p.payload)...)
 }
 
-// ExamineDelivery tests the deliveries that a broker may grant and not make:
+// ExamineDelivery tests what a broker grants, and the deliveries that it may grant and not make:
 // retained messages, contributions to fleets and shared subscriptions.
 func ExamineDelivery(ctx context.Context, cfg *config.Config) *Diagnosis {
 	d := &Diagnosis{V: 1, Grade: OK, within: patient(1)}
 	ctx, cancel := context.WithTimeout(ctx, d.within.all)
 	defer cancel()
 	p := newBrokerProbe(d, cfg)
-	p.examine(ctx, func(*broker.Client, *inbox) {}, p.retained, p.shared, p.fleets)
+	p.examine(ctx, func(c *broker.Client, in *inbox) { p.subscriptions(ctx, c, in) }, p.retained, p.shared, p.fleets)
 	return d
 }
 
@@ -265,7 +265,7 @@ func (p *brokerProbe) subscriptions(ctx context.Context, c *broker.Client, in *i
 		}
 	}
 	if len(refused) > 0 {
-		p.d.fail("subscriptions", "the broker refuses "+strings.Join(refused, ", "), "let user "+p.user()+" read these topics in the broker's access list")
+		p.d.fail("subscriptions", "the broker refuses "+strings.Join(refused, ", "), "let user "+p.user()+" read these topics in the broker's access list"+mqtt.WordsAdvice(refused...))
 		return
 	}
 	p.d.ok("subscriptions", "the broker grants all %d (what it lets pass, it does not say)", len(filters))

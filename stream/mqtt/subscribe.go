@@ -106,7 +106,7 @@ func (c *Client) subscribe(ctx context.Context, conn *Conn, filters []string) (r
 	}
 	conn.granted.Store(len(refused) == 0)
 	if previous := c.refused.Swap(&refused); len(refused) > 0 && (previous == nil || !slices.Equal(*previous, refused)) {
-		c.Log.Error("the broker refused a subscription: allow it in the broker's access list", "filters", refused, "client_id", c.ID, "username", c.Config.Username)
+		c.Log.Error("the broker refused a subscription: allow it in the broker's access list"+WordsAdvice(refused...), "filters", refused, "client_id", c.ID, "username", c.Config.Username)
 		c.Event("subscription_refused", strings.Join(refused, ", "))
 	}
 	return refused
