@@ -79,6 +79,13 @@ func Advice(err error) string {
 		return "set mqtt.tls.ca, or --ca of a command, to the certificate of the broker's authority"
 	case errors.As(err, new(x509.HostnameError)):
 		return "mqtt.tls.server_name has to be a name (SAN) in the broker's certificate"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens there: is the broker running, and are address and port right? mosquitto without a listener in its configuration serves its own machine alone"
+	case errors.As(err, new(*net.DNSError)):
+		return "this machine does not find the name in mqtt.servers: check its spelling, the network, and the name service; an address needs none"
+	}
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" {
+		return "there is no way to the broker, or no answer: is its machine on, is this one on the network, and does a firewall let the port pass?"
 	}
 	return ""
 }

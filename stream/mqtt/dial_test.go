@@ -3,9 +3,11 @@ package mqtt
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -58,5 +60,29 @@ func TestWordsAdvice(t *testing.T) {
 		if got := WordsAdvice("edge/pi1/state", topic); (got != "") != want {
 			t.Errorf("%s: %q", topic, got)
 		}
+	}
+}
+
+// A broker that is not reached has a remedy as well.
+func TestAdviceWithoutBroker(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	for server, want := range map[string]string{
+		"mqtt://" + closed.Addr().String(): "nothing listens there: is the broker running",
+		"mqtt://broker.invalid":            "this machine does not find the name in mqtt.servers",
+	} {
+		cfg := DefaultConfig()
+		cfg.Servers = []string{server}
+		client := NewClient(Options{Config: cfg, ID: "edge-test", ConnectTimeout: longWait, Dial: Dial})
+		if _, err := client.connect(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", server, err)
+		}
+	}
+	unreached := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
+	if got := Advice(fmt.Errorf("network Error : %w", unreached)); !strings.Contains(got, "no way to the broker") {
+		t.Errorf("the advice is %q", got)
 	}
 }
