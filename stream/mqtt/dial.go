@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -79,6 +80,8 @@ func Advice(err error) string {
 		return "set mqtt.tls.ca, or --ca of a command, to the certificate of the broker's authority"
 	case errors.As(err, new(x509.HostnameError)):
 		return "mqtt.tls.server_name has to be a name (SAN) in the broker's certificate"
+	case errors.As(err, new(*fs.PathError)):
+		return "put the file in its place, and let the daemon's user read it: the broker was not asked"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens there: is the broker running, and are address and port right? mosquitto without a listener in its configuration serves its own machine alone"
 	case errors.As(err, new(*net.DNSError)):

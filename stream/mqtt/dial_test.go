@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,6 +81,11 @@ func TestAdviceWithoutBroker(t *testing.T) {
 		if _, err := client.connect(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", server, err)
 		}
+	}
+	cfg := DefaultConfig()
+	cfg.Password.File = filepath.Join(t.TempDir(), "missing")
+	if _, err := cfg.ClientOptions("edge-test"); !strings.Contains(Advice(err), "put the file in its place") {
+		t.Errorf("%v: %q", err, Advice(err))
 	}
 	unreached := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
 	if got := Advice(fmt.Errorf("network Error : %w", unreached)); !strings.Contains(got, "no way to the broker") {
