@@ -103,7 +103,7 @@ func TestDevicesOfSignals(t *testing.T) {
 		"a payload with the device":   {`topics: [lab/x], device: mac, signals: [x]`, "lab/x", "t,device,x\n1,p7,1\n", "p7#1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw, err := openRaw(&Source{Path: tableOf(t, tc.text), Data: dataset.Options{HeaderWord: "auto"}}, routed(t, tc.keys), tc.given)
+			raw, err := openRaw(&Source{Path: tableOf(t, tc.text)}, routed(t, tc.keys), tc.given)
 			if err != nil || raw == nil {
 				t.Fatal(raw, err)
 			}
