@@ -17,6 +17,7 @@ type Evidence struct {
 	Q    []float64 // input: n    ∂F/∂q_i
 	Grad []float64 // output: ∂F/∂Theta, as model.Params.Theta
 
+	free           memory    // of the scratch below
 	kbar, hx       []float64 // n×M, M×D
 	phi, kk        []float64 // M×M
 	colsum, rowsum []float64 // M, n
@@ -33,22 +34,27 @@ type chaining struct {
 	n    int
 }
 
+// evidenceScratch is the number of floats of scratch for n samples.
+func evidenceScratch(n, m, d int) int { return n*(m+1) + m*(d+2) + 2*m*m }
+
 // share lets a team run the tasks of e.
 func (e *Evidence) share(t *team) { e.team, e.chaining.rows = t, e.chainRows }
 
 // Resize makes room for n samples of d features and m inducing points, and clears W and Q.
 func (e *Evidence) Resize(n, m, d int) {
-	if e.phi == nil {
+	if e.Grad == nil {
 		e.Grad = make([]float64, m*d+d+3)
-		e.hx = make([]float64, m*d)
-		e.phi, e.kk = make([]float64, m*m), make([]float64, m*m)
-		e.colsum, e.jsum = make([]float64, m), make([]float64, m)
 	}
 	if cap(e.Q) < n {
-		e.W, e.kbar = make([]float64, n*m), make([]float64, n*m)
-		e.Q, e.rowsum = make([]float64, n), make([]float64, n)
+		e.W, e.Q = make([]float64, n*m), make([]float64, n)
 	}
-	e.W, e.kbar, e.Q, e.rowsum = e.W[:n*m], e.kbar[:n*m], e.Q[:n], e.rowsum[:n]
+	if size := evidenceScratch(n, m, d); len(e.free) < size {
+		e.free = make(memory, size)
+	}
+	rest := e.free
+	e.phi, e.kk, e.hx, e.kbar = rest.take(m*m), rest.take(m*m), rest.take(m*d), rest.take(n*m)
+	e.colsum, e.jsum, e.rowsum = rest.take(m), rest.take(m), rest.take(n)
+	e.W, e.Q = e.W[:n*m], e.Q[:n]
 	clear(e.W)
 	clear(e.Q)
 }

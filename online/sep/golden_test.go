@@ -249,13 +249,13 @@ func TestStepGolden(t *testing.T) {
 			if err := b.move(ref.Hyper.LR); err != nil {
 				t.Fatal(err)
 			}
+			golden.Close(t, "T", b.work.project.t, golden.Flat(ref.Hyper.T), 1e-9)
 			if err := b.Refresh(); err != nil {
 				t.Fatal(err)
 			}
 			want = append(golden.Flat(ref.Hyper.Z), ref.Hyper.LogEll...)
 			want = append(want, ref.Hyper.LogAmp, ref.Hyper.LogNoise)
 			golden.Close(t, "parameters", b.params.Theta[:len(want)], want, 1e-9)
-			golden.Close(t, "T", b.work.project.t, golden.Flat(ref.Hyper.T), 1e-9)
 			compareAbsorbed(t, "re-based", b, ref.Hyper.A, ref.Hyper.B)
 			comparePosterior(t, "re-based", b, ref.Hyper.V, ref.Hyper.Mean)
 		})

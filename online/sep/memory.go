@@ -2,6 +2,16 @@ package sep
 
 import "edge/model"
 
+// memory is one piece of memory for several slices.
+type memory []float64
+
+// take returns the next n elements.
+func (m *memory) take(n int) []float64 {
+	s := (*m)[:n:n]
+	*m = (*m)[n:]
+	return s
+}
+
 // posteriors are the parts of a bank that its snapshots share.
 type posteriors struct {
 	bases  []*model.Basis // one that all latent functions share, or one each
@@ -27,13 +37,9 @@ func (b *Bank) laid(in *model.Memory, c int) (bank []model.Gaussian, to *model.M
 	if in == nil {
 		in = &model.Memory{Floats: make([]float64, b.floats(c))}
 	}
-	m, rest := b.cfg.Inducing, in.Floats
-	take := func(n int) (s []float64) {
-		s, rest = rest[:n:n], rest[n:]
-		return s
-	}
+	m, rest := b.cfg.Inducing, memory(in.Floats)
 	for range b.view.Bank {
-		bank = append(bank, model.Gaussian{M: m, U: take(c * m * m), Mean: take(c * m)})
+		bank = append(bank, model.Gaussian{M: m, U: rest.take(c * m * m), Mean: rest.take(c * m)})
 	}
 	return bank, in
 }

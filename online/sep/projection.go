@@ -36,26 +36,27 @@ type projecting struct {
 // with I + A = G·Gᵀ, it is (TᵀG)(TᵀG)ᵀ − TᵀT, 7/3 M³: a small factor is slow.
 const direct = 144
 
+// projectionScratch is the number of floats of a projection.
+func projectionScratch(m, d, workers int) int {
+	squares := 2 + 3*workers
+	if m > direct {
+		squares++
+	}
+	return squares*m*m + (d+1+workers)*m
+}
+
 // NewProjection returns a projection for m inducing points in d dimensions and that
 // many workers at once, in the memory free if that is large enough.
-func NewProjection(m, d, workers int, free []float64) Projection {
-	square, gram := m*m, 0
+func NewProjection(m, d, workers int, free memory) Projection {
+	if size := projectionScratch(m, d, workers); len(free) < size {
+		free = make(memory, size)
+	}
+	p := Projection{m: m, t: free.take(m * m), tt: free.take(m * m), zs: free.take(m * d), zz: free.take(m)}
 	if m > direct {
-		gram = square
-	}
-	if size := 2*square + gram + (d+1)*m + workers*(3*square+m); len(free) < size {
-		free = make([]float64, size)
-	}
-	part := func(n int) (s []float64) {
-		s, free = free[:n:n], free[n:]
-		return s
-	}
-	p := Projection{m: m, t: part(square), tt: part(square), zs: part(m * d), zz: part(m)}
-	if gram > 0 {
-		p.gram = part(gram)
+		p.gram = free.take(m * m)
 	}
 	for range workers {
-		p.workers = append(p.workers, projecting{part(square), part(square), part(square), part(m)})
+		p.workers = append(p.workers, projecting{free.take(m * m), free.take(m * m), free.take(m * m), free.take(m)})
 	}
 	return p
 }

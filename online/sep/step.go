@@ -170,8 +170,7 @@ func (b *Bank) gradient(n int) {
 	for g, basis := range b.bases {
 		p := b.params.Group(g)
 		w.ev[g].Backprop(basis, &p, n, x, f.kx[g][first:], f.w[g][first:])
-		into := w.theta[g*size : (g+1)*size]
-		copy(into, w.ev[g].Grad)
+		into := w.ev[g].Grad // in w.theta
 		into[size-1] = 0
 		if b.refit > 0 {
 			inputs := b.cfg.Inducing * b.cfg.Features

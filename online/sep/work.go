@@ -2,7 +2,10 @@ package sep
 
 import "edge/model"
 
-// work is the scratch memory of a step.
+// work is the scratch memory of a step. Four parts of it share one piece of memory, as they are
+// used one after the other: the scaled samples while features are computed, the rows for the gradient
+// during sweeps, the scratch of absorbing and projecting, and before the latter that of the
+// evidence.
 type work struct {
 	features features
 	batch    batch
@@ -56,7 +59,7 @@ type batch struct {
 
 // gradient holds the derivatives of a sweep for the gradient step, and the gradient.
 type gradient struct {
-	fresh   []float64  // H×C×n×M  V_k·w of the samples in the last sweep is U_kᵀ·fresh, see keepRows; shares memory with project
+	fresh   []float64  // H×C×n×M  V_k·w of the samples in the last sweep is U_kᵀ·fresh, see keepRows
 	shift   []float64  // H×C×M    the mean then is Mean_k + U_kᵀ·shift
 	g, coef []float64  // H×C×n
 	resp    []float64  // n  responsibilities of the last sweep of the last horizon
@@ -89,18 +92,23 @@ func (b *Bank) makeWork() {
 	m, d, n, c, points := b.cfg.Inducing, b.cfg.Features, b.capacity, len(b.view.Latent), b.gradientRoom()
 	floats := func(n int) []float64 { return make([]float64, n) }
 	hc, room := len(b.sites)*c, max(c, n)*m
+	shared := make(memory, max(n*d, hc*points*m, projectionScratch(m, d, workers), evidenceScratch(points, m, d)))
 	b.work = work{
-		features: features{xs: floats(n * d), xx: floats(n)},
+		features: features{xs: shared[:n*d], xx: floats(n)},
 		batch:    batch{x: floats(points * d), latents: make([]int, b.most), weights: floats(b.most)},
 		grad: gradient{
-			fresh: floats(hc * points * m), shift: floats(hc * m), g: floats(hc * points), coef: floats(hc * points), resp: floats(points),
+			fresh: shared[:hc*points*m], shift: floats(hc * m), g: floats(hc * points), coef: floats(hc * points), resp: floats(points),
 			notes: make([]noise, len(b.sites)*points), ev: make([]Evidence, len(b.bases)), theta: floats(len(b.params.Theta)), trace: b.work.grad.trace,
 		},
 		u: floats(workers * room), room: room, mean: floats(hc * n), variance: floats(hc * n),
 		bt: floats(workers * m), y: floats(workers * m), theta0: floats(len(b.params.Theta)),
 		added: newAdded(hc, m), sites: make([]PairSite, workers),
 	}
-	b.work.project = NewProjection(m, d, workers, b.work.grad.fresh) // which is not needed any more when sites are absorbed and projected
+	b.work.project = NewProjection(m, d, workers, shared)
+	theta := memory(b.work.grad.theta)
+	for g := range b.bases {
+		b.work.grad.ev[g].free, b.work.grad.ev[g].Grad = shared, theta.take(len(b.params.Theta)/len(b.bases))
+	}
 	for i := range workers {
 		b.work.updates = append(b.work.updates, newUpdate(m, n))
 		b.work.sites[i].Resize(c)
