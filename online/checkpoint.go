@@ -19,7 +19,8 @@ type checkpoints struct {
 	made    atomic.Bool // room was made, as far as possible, since the last record
 }
 
-// Checkpointer makes a learner's state durable; seq is that of the last record in it.
+// Checkpointer makes a learner's state durable; seq is that of the last record in it. It
+// may use the capacity of state until it returns.
 type Checkpointer interface {
 	Checkpoint(model string, seq uint64, state []byte) error
 }
@@ -90,7 +91,7 @@ func (lp *Loop) makeRoom() {
 	}
 }
 
-// releaseStep makes room for a state, which is in memory three times while it is stored: the next
+// releaseStep makes room for a state, which is in memory twice while it is stored: the next
 // step allocates its memory anew.
 func (lp *Loop) releaseStep() {
 	lp.learner.rest()
@@ -100,9 +101,9 @@ func (lp *Loop) releaseStep() {
 }
 
 func (lp *Loop) save() error {
-	const growth = 1 << 12 // since the last one: a state hardly grows once the warm-up is over
+	const seal = 1 << 16 // bytes for what the Checkpointer adds to a state
 	lp.releaseStep()
-	state, _ := lp.learner.AppendBinary(make([]byte, 0, lp.checkpoints.size+growth))
+	state, _ := lp.learner.AppendBinary(make([]byte, 0, lp.learner.encodedSize()+seal))
 	lp.beat.Store(resting) // a loop that waits for a slow disk is not stuck: a restart would wait as well
 	err := lp.opts.Checkpointer.Checkpoint(lp.opts.Model, lp.seq, state)
 	lp.heartbeat()

@@ -27,19 +27,15 @@ const (
 // returns it part by part.
 func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
 	l.settle()
-	e := &wire.Encoder{Buf: append(slices.Grow(dst, l.leastSize()), stateMagic...)}
+	e := &wire.Encoder{Buf: append(slices.Grow(dst, l.encodedSize()), stateMagic...)}
 	e.Uint(stateVersion)
 	l.encodeCore(e)
 	l.encodeSections(e)
 	return e.Buf, nil
 }
 
-// leastSize is a number of bytes that AppendBinary appends at least, of a large model most
-// of them.
-func (l *Learner) leastSize() int {
-	m := l.cfg.Inducing
-	return len(stateMagic) + 8*len(l.cfg.Horizons)*len(l.view.Latent)*m*(m+1)/2
-}
+// encodedSize is about the number of bytes that AppendBinary appends.
+func (l *Learner) encodedSize() int { return int(l.cfg.EncodedSize(len(l.view.Latent))) }
 
 // encodeCore appends the part that is in every state.
 func (l *Learner) encodeCore(e *wire.Encoder) {

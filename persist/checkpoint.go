@@ -72,7 +72,8 @@ func newest(slots [2]slot) int {
 //
 // Checkpoint ignores Options.MaxSize, because checkpoints free space in a full
 // file; where the disk is full it first deletes the older generation. After an
-// error the previous newest state remains, and the caller can repeat the call.
+// error the previous newest state remains, and the caller can repeat the call. The stored value
+// takes the memory of state, where its capacity is large enough, until Checkpoint returns.
 func (s *Store) Checkpoint(model string, seq uint64, state []byte) error {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -96,6 +97,8 @@ func (s *Store) checkpoint(model string, seq uint64, state []byte) error {
 	if len(state) == 0 || len(state) > maxState {
 		return fmt.Errorf("state of %d bytes, want 1 to %d: %w", len(state), maxState, errTooLarge)
 	}
+	moved := state
+	defer func() { copy(state, moved) }()
 	return s.change(inTree, func(ds *drafts) error {
 		d, err := ds.of(model)
 		if err != nil {
@@ -110,8 +113,8 @@ func (s *Store) checkpoint(model string, seq uint64, state []byte) error {
 		}
 		c := &checkpoint{generation: d.slots[kept].generation + 1, seq: seq, keys: d.model.ring.upTo(seq)}
 		bucket := checkpointBucket(model, 1-kept)
-		head := appendCheckpoint(make([]byte, 0, 8*len(c.keys)+32), c)
-		value := seal(make([]byte, 0, len(head)+len(state)+32), kindCheckpoint, bucket, stateKey, head, state)
+		value, at := sealAround(state, kindCheckpoint, bucket, stateKey, appendCheckpoint(nil, c))
+		moved = value[at:]
 		d.putSealed(bucket, stateKey, value)
 		if d.slots[kept].generation > 0 {
 			if err := d.truncate(d.slots[kept].seq); err != nil {

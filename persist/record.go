@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 	"time"
 
 	"edge/online/conformal"
@@ -70,12 +71,23 @@ func seal(dst []byte, k kind, bucket string, key []byte, payload ...[]byte) []by
 	for _, part := range payload {
 		length += len(part)
 	}
-	dst = append(dst, byte(k), sealVersion)
-	dst = binary.AppendUvarint(dst, uint64(length))
+	dst = appendSealHead(dst, k, length)
 	for _, part := range payload {
 		dst = append(dst, part...)
 	}
 	return binary.LittleEndian.AppendUint32(dst, checksum(bucket, key, dst[start:]))
+}
+
+func appendSealHead(dst []byte, k kind, length int) []byte {
+	return binary.AppendUvarint(append(dst, byte(k), sealVersion), uint64(length))
+}
+
+// sealAround is seal for a payload of head and rest, in the memory of rest where its capacity is
+// large enough. It also returns where rest begins then.
+func sealAround(rest []byte, k kind, bucket string, key, head []byte) (value []byte, at int) {
+	front := append(appendSealHead(nil, k, len(head)+len(rest)), head...)
+	value = slices.Insert(rest, 0, front...)
+	return binary.LittleEndian.AppendUint32(value, checksum(bucket, key, value)), len(front)
 }
 
 // unseal returns the payload of a sealed value; it aliases value.

@@ -329,3 +329,19 @@ func TestRecordOfOlderSet(t *testing.T) {
 		t.Errorf("%+v, %v, want %+v", got, d.Err(), want)
 	}
 }
+
+// A value that takes the memory of a state is that of one that does not.
+func TestSealAround(t *testing.T) {
+	head, state := []byte("head"), []byte("state")
+	want := seal(nil, kindCheckpoint, "bucket", stateKey, head, state)
+	for _, room := range []int{0, 100} {
+		in := append(make([]byte, 0, len(state)+room), state...)
+		value, at := sealAround(in, kindCheckpoint, "bucket", stateKey, head)
+		if !bytes.Equal(value, want) || !bytes.HasPrefix(value[at:], state) {
+			t.Errorf("with room for %d bytes the value is %q, its state at %d, want %q", room, value, at, want)
+		}
+		if taken := &value[0] == &in[0]; taken != (room > 0) {
+			t.Errorf("with room for %d bytes the memory is taken: %t", room, taken)
+		}
+	}
+}
