@@ -171,7 +171,9 @@ func (m *Member) Topics() Topics { return m.topics }
 // Connected notes that a connection began, and that its subscription follows.
 func (m *Member) Connected(now time.Time) {
 	m.asking.all = backoff{}
-	clear(m.assemblies) // the broker sends what it keeps again
+	for _, a := range m.assemblies {
+		a.connected()
+	}
 	m.link = link{up: true, number: m.link.number + 1, at: now, before: m.link.before, arrived: now, owns: m.own.known && !m.own.reported}
 	if m.own.epoch == 0 { // this broker may have lost what an earlier connection brought
 		m.own.found, m.own.former = false, former{}

@@ -131,6 +131,14 @@ func (a *assembly) replaces(v core.Version, live bool) bool {
 	return v.Newer(a.of) || live && a.parts == nil || a.latest && v != a.of && v != core.Version{}
 }
 
+// connected drops parts without a list, which comes last: their member may have ended before, and the
+// broker sends those that it keeps again.
+func (a *assembly) connected() {
+	if !a.listed || a.list.Version != a.of {
+		a.clear(core.Version{})
+	}
+}
+
 // clear drops the parts, and waits for those of a version.
 func (a *assembly) clear(v core.Version) { a.parts, a.of, a.bytes = nil, v, 0 }
 
