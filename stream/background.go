@@ -48,18 +48,12 @@ type backgroundCommand func(ctx context.Context) (answer map[string]any, err err
 
 // backgroundQueue holds the requests that may take long. One goroutine executes them in
 // order.
-type backgroundQueue struct {
-	in chan func(context.Context)
-}
-
-func newBackgroundQueue() *backgroundQueue {
-	return &backgroundQueue{in: make(chan func(context.Context), maxBackground)}
-}
+type backgroundQueue chan func(context.Context)
 
 // push reports false if the queue is full.
-func (e *backgroundQueue) push(answer *reply, do backgroundCommand) bool {
+func (q backgroundQueue) push(answer *reply, do backgroundCommand) bool {
 	select {
-	case e.in <- func(ctx context.Context) {
+	case q <- func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		switch data, err := do(ctx); {
@@ -75,21 +69,13 @@ func (e *backgroundQueue) push(answer *reply, do backgroundCommand) bool {
 	}
 }
 
-// run executes background commands until ctx ends.
-func (e *backgroundQueue) run(ctx context.Context) {
-	for {
+// run executes background commands until ctx ends, and those that wait then.
+func (q backgroundQueue) run(ctx context.Context) {
+	for ctx.Err() == nil || len(q) > 0 {
 		select {
-		case do := <-e.in:
+		case do := <-q:
 			do(ctx)
 		case <-ctx.Done():
-			for { // waiting requests are answered as well
-				select {
-				case do := <-e.in:
-					do(ctx)
-				default:
-					return
-				}
-			}
 		}
 	}
 }

@@ -160,25 +160,25 @@ func (n *Node) request(it *item) error {
 	if err := topic.Check(prefix + "response/" + what); err != nil { // one byte longer
 		return codec.Refuse(codec.BadTopic, "the topic of the response %w", err)
 	}
-	r, transaction, refusal := n.parseRequest(what, msg.Payload)
-	answer := newReply(transaction, func(v ResponsePayload) { n.report.respond(what, v) })
+	r, refusal := n.parseRequest(what, msg.Payload)
+	r.reply = newReply(r.transaction, func(v ResponsePayload) { n.report.respond(what, v) })
 	if refusal != nil {
-		answer.fail(refusal.Err)
+		r.reply.fail(refusal.Err)
 		return refusal
 	}
-	r.reply, r.key, r.mayRepeat = answer, messageKey(msg.Topic, msg.Payload), msg.Dup && r.command.background != nil
+	r.key, r.mayRepeat = messageKey(msg.Topic, msg.Payload), msg.Dup && r.command.background != nil
 	if r.command.background != nil {
-		if !n.background.push(answer, r.command.background(n, r)) {
-			answer.fail(fmt.Errorf("busy with other requests: %w", ErrBusy))
+		if !n.background.push(r.reply, r.command.background(n, r)) {
+			r.reply.fail(fmt.Errorf("busy with other requests: %w", ErrBusy))
 		}
 		return nil
 	}
 	order, err := r.command.mutate(n, r)
 	if err != nil {
-		answer.fail(err)
+		r.reply.fail(err)
 		return codec.Refuse(codec.BadRequest, "%w", err)
 	}
-	order.reply = answer
+	order.reply = r.reply
 	it.mutation = order
 	return nil
 }
@@ -196,28 +196,28 @@ func CheckRequest(what string) error {
 	return nil
 }
 
-// parseRequest reads a request; the transaction is as received, nil if absent.
-func (n *Node) parseRequest(what string, payload []byte) (r *request, transaction json.RawMessage, err *codec.Refusal) {
+// parseRequest reads a request. One that is refused may have a transaction all the same.
+func (n *Node) parseRequest(what string, payload []byte) (*request, *codec.Refusal) {
 	name, model, named := strings.Cut(what, "/")
 	payload = bytes.TrimSpace(payload)
-	r = &request{target: what, argument: string(payload)}
+	r := &request{target: what, argument: string(payload)}
 	switch {
 	case len(payload) > int(MaxRequest):
-		return nil, nil, codec.Refuse(codec.TooLarge, "a request of more than %s", MaxRequest)
+		return r, codec.Refuse(codec.TooLarge, "a request of more than %s", MaxRequest)
 	case bytes.HasPrefix(payload, []byte("{")):
 		if err := codec.CheckJSON(payload); err != nil {
-			return nil, nil, err
+			return r, err
 		}
 		root := gjson.ParseBytes(payload)
 		if t := root.Get("transaction"); t.Exists() && len(t.Raw) <= maxTransaction {
-			transaction = json.RawMessage(t.Raw)
+			r.transaction = json.RawMessage(t.Raw)
 		}
 		r.data, r.argument = root.Get("data"), ""
 	}
 	if err := CheckRequest(what); err != nil {
-		return nil, transaction, codec.Refuse(codec.BadRequest, "%w", err)
+		return r, codec.Refuse(codec.BadRequest, "%w", err)
 	}
-	r.command, r.transaction = commands[name], transaction
+	r.command = commands[name]
 	for _, m := range n.models {
 		if m.Name == model && r.command.scope != wholeNode || !named && (r.command.scope == anyModels || r.command.scope == oneModel && len(n.models) == 1) {
 			r.models = append(r.models, m)
@@ -225,11 +225,11 @@ func (n *Node) parseRequest(what string, payload []byte) (r *request, transactio
 	}
 	switch {
 	case r.command.scope == oneModel && !named && len(r.models) == 0:
-		return nil, transaction, codec.Refuse(codec.BadRequest, "%s is for one model: send it to request/%s/<model>", name, name)
+		return r, codec.Refuse(codec.BadRequest, "%s is for one model: send it to request/%s/<model>", name, name)
 	case r.command.scope != wholeNode && len(r.models) == 0:
-		return nil, transaction, codec.Refuse(codec.BadRequest, "there is no model %.40q", model)
+		return r, codec.Refuse(codec.BadRequest, "there is no model %.40q", model)
 	}
-	return r, transaction, nil
+	return r, nil
 }
 
 // text returns a text of the request's data.

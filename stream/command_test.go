@@ -314,9 +314,9 @@ func FuzzRequest(f *testing.F) {
 	f.Add("learning", []byte("{"))
 	f.Add("/", []byte(strings.Repeat("[", 100)))
 	f.Fuzz(func(t *testing.T, what string, payload []byte) {
-		r, transaction, refusal := node.parseRequest(what, payload)
-		if transaction != nil && !json.Valid(transaction) {
-			t.Fatalf("%q has the transaction %q", payload, transaction)
+		r, refusal := node.parseRequest(what, payload)
+		if r.transaction != nil && !json.Valid(r.transaction) {
+			t.Fatalf("%q has the transaction %q", payload, r.transaction)
 		}
 		if refusal != nil {
 			if !slices.Contains(codec.Reasons(), refusal.Reason) {

@@ -22,11 +22,9 @@ type Model interface {
 	Busy() bool
 }
 
-const (
-	// longCommit is the time of a commit after which the next one takes all that has come meanwhile. Below
-	// it the window of the broker bounds a group, and with it the samples that wait for the learner.
-	longCommit = 500 * time.Millisecond
-)
+// longCommit is the time of a commit after which the next one takes all that has come meanwhile. Below
+// it the window of the broker bounds a group, and with it the samples that wait for the learner.
+const longCommit = 500 * time.Millisecond
 
 // committer is the only writer of the journal. It commits in groups, acknowledges in
 // the order of receipt and hands the records to the models.

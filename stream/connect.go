@@ -32,7 +32,7 @@ func newNode(cfg Config, deps Deps) (*Node, []string, error) {
 		return nil, nil, err
 	}
 	n := &Node{
-		cfg: cfg, log: deps.Log, previous: deps.After, program: deps.Program, background: newBackgroundQueue(),
+		cfg: cfg, log: deps.Log, previous: deps.After, program: deps.Program, background: make(backgroundQueue, maxBackground),
 		counts: new(counters), sourceCounts: map[string]*sourceCounts{}, modelCounts: map[string]*modelCounts{},
 	}
 	if n.previous != nil {

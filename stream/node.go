@@ -120,7 +120,7 @@ type Node struct {
 	committer  *committer
 	report     *reporter
 	program    Program
-	background *backgroundQueue
+	background backgroundQueue
 	fleets     *fleets // nil: no model is in a fleet
 }
 
