@@ -116,12 +116,3 @@ func (s Settings) Changes(next Settings) []string {
 	slices.Sort(changed)
 	return changed
 }
-
-// JoinKeys returns changed keys in one text of bounded length.
-func JoinKeys(changed []string) string {
-	const most = 20
-	if len(changed) > most {
-		return strings.Join(changed[:most], ", ") + fmt.Sprintf(" and %d more", len(changed)-most)
-	}
-	return strings.Join(changed, ", ")
-}

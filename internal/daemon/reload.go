@@ -65,8 +65,9 @@ func (r *run) reload(ctx context.Context, answer chan<- reloaded) {
 		r.setCurrent(next)
 	}
 	digest := next.settings.Unpack().Digest()
-	r.log.Info("configuration reloaded", "changed", config.JoinKeys(changed), "config", digest, "reconnect", old.Node != next.Node)
-	next.Node.Reconfigured(digest, config.JoinKeys(changed))
+	keys := field.Listed(changed, 20)
+	r.log.Info("configuration reloaded", "changed", keys, "config", digest, "reconnect", old.Node != next.Node)
+	next.Node.Reconfigured(digest, keys)
 }
 
 // replace stops the node of the old deployment and starts that of the next one,

@@ -98,8 +98,8 @@ func (r *reloadable) change(want string, replacements ...string) {
 	r.t.Helper()
 	r.edit(replacements...)
 	changed, err := r.reload()
-	if err != nil || config.JoinKeys(changed) != want {
-		r.t.Fatalf("changed %q, %v, want %q", config.JoinKeys(changed), err, want)
+	if err != nil || strings.Join(changed, ", ") != want {
+		r.t.Fatalf("changed %q, %v, want %q", strings.Join(changed, ", "), err, want)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"edge/online"
+	"edge/stream/field"
 )
 
 // Format is the syntax of a data file and the meaning of its columns. With the
@@ -310,20 +311,15 @@ func (c *chooser) match(f Format, picked []int) ([]int, error) {
 
 // listed returns at most 20 names, for an error message.
 func listed(names []string) string {
-	const most = 20
-	var words []string
-	for _, name := range names[:min(len(names), most)] {
+	words := slices.Clone(names)
+	for i, name := range words[:min(len(words), 20)] {
 		if short := shorten(name); short != `"`+name+`"` { // it is long, not for print, or has combining characters
 			name = short
 		}
 		if strings.ContainsAny(name, ",; ") {
 			name = `"` + strings.Trim(name, `"`) + `"`
 		}
-		words = append(words, name)
+		words[i] = name
 	}
-	text := strings.Join(words, ", ")
-	if len(names) > most {
-		text += fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return text
+	return field.Listed(words, 20)
 }

@@ -71,16 +71,6 @@ func (m labelMap) class(text string) (string, bool) {
 	return name, ok
 }
 
-// knownLabels lists the keys of the map, for an error.
-func (m labelMap) knownLabels() string {
-	const most = 20
-	known := field.Names(m)
-	if len(known) > most {
-		return strings.Join(known[:most], ", ") + fmt.Sprintf(" and %d more", len(known)-most)
-	}
-	return strings.Join(known, ", ")
-}
-
 // CheckLabel returns an error unless a text may be the name of a class.
 func CheckLabel(text string) error {
 	switch {
@@ -103,7 +93,7 @@ func (s *schema) setLabel(r *Reading, text string) *Refusal {
 	}
 	name, ok := s.labels.class(text)
 	if !ok {
-		return Refuse(BadLabel, "%s is %.40q, which the map of labels does not have; it has %s", s.label, text, s.labels.knownLabels())
+		return Refuse(BadLabel, "%s is %.40q, which the map of labels does not have; it has %s", s.label, text, field.Listed(field.Names(s.labels), 20))
 	}
 	r.Label, r.Null = strings.Clone(name), name == "" && s.signals != nil
 	return nil

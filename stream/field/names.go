@@ -1,8 +1,10 @@
 package field
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Names returns the keys of a map in order, nil if there are none. It is one function for the maps of all
@@ -16,4 +18,12 @@ func names(of reflect.Value) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Listed joins words with commas, at most a number of them, for a message.
+func Listed(words []string, most int) string {
+	if len(words) <= most {
+		return strings.Join(words, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
 }
