@@ -103,7 +103,7 @@ func shape(t *testing.T, streams map[string]codec.Stream, name, file string) str
 				rows = append(rows, fmt.Sprintf("refused, %s: %v", refusal.Reason, refusal.Err))
 			}
 			for _, r := range readings {
-				rows = append(rows, row(t, d.Features(), r, zone))
+				rows = append(rows, row(t, s.SignalNames(), r, zone))
 			}
 		}
 		return strings.Join(append(rows, "left out")[:max(1, len(rows))], "\n    ")

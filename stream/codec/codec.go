@@ -66,15 +66,6 @@ type Decoder struct {
 // LastID is the id of a label for the newest sample.
 const LastID = "last"
 
-// Features returns the names of the D features, or of the S signals, in the order of
-// Reading.X.
-func (d *Decoder) Features() []string {
-	if d.signals != nil {
-		return d.signals.names
-	}
-	return d.names
-}
-
 // Inputs returns the decoders of a stream's inputs, in order; Reading.X has the signals of
 // all of them. The decoder of the stream itself then reads nothing.
 func (d *Decoder) Inputs() []*Decoder { return d.inputs }

@@ -279,23 +279,13 @@ func (s Stream) checkTopicsOfValues(features []string) error {
 	if s.Format != FormatValue || len(features) <= 1 && len(s.Fields) == 0 || strings.Contains(s.TopicTemplate, FeatureLevel) {
 		return nil
 	}
+	level, each := FeatureLevel, "feature"
 	if len(s.Stage.Signals) > 0 {
-		if strings.Contains(s.TopicTemplate, SignalLevel) {
-			return nil
-		}
-		for _, f := range features {
-			if s.Fields[f] == "" {
-				return field.Check(false, "topic_template", fmt.Sprintf("%q", s.TopicTemplate), "a level "+SignalLevel+", or in fields a topic for each signal, since a message of format value has one value")
-			}
-		}
-		return nil
+		level, each = SignalLevel, "signal"
 	}
-	for _, f := range features {
-		if s.Fields[f] == "" {
-			return field.Check(false, "topic_template", fmt.Sprintf("%q", s.TopicTemplate), "a level "+FeatureLevel+", or in fields a topic for each feature, since a message of format value has one number")
-		}
-	}
-	return nil
+	named := level == SignalLevel && strings.Contains(s.TopicTemplate, level) ||
+		!slices.ContainsFunc(features, func(f string) bool { return s.Fields[f] == "" })
+	return field.Check(named, "topic_template", fmt.Sprintf("%q", s.TopicTemplate), "a level "+level+", or in fields a topic for each "+each+", since a message of format value has one value")
 }
 
 // Join configures how values on separate topics become samples: as soon as every

@@ -208,10 +208,7 @@ func (c influxCodec) cell(row *cells, key string, kind lineprotocol.ValueKind, t
 		}
 		return c.setID(&row.r, text)
 	case PlainName(c.label):
-		switch kind {
-		case lineprotocol.String:
-			return c.setLabel(&row.r, text)
-		case lineprotocol.Bool: // true or false by now
+		if kind == lineprotocol.String || kind == lineprotocol.Bool { // true or false by now
 			return c.setLabel(&row.r, text)
 		}
 		return c.setLabelNumber(&row.r, text)

@@ -190,18 +190,10 @@ func holdsJSON(text string) bool {
 
 // splitPath returns the keys of a path, without the backslashes before literal characters.
 func splitPath(path string) (keys []string) {
-	var key []byte
-	for i := 0; i < len(path); i++ {
-		switch c := path[i]; {
-		case c == '.':
-			keys, key = append(keys, string(key)), key[:0]
-			continue
-		case c == '\\' && i+1 < len(path):
-			i++
-		}
-		key = append(key, path[i])
+	for i := indexOf(path, '.'); i >= 0; i = indexOf(path, '.') {
+		keys, path = append(keys, literal(path[:i])), path[i+1:]
 	}
-	return append(keys, string(key))
+	return append(keys, literal(path))
 }
 
 // firstKey returns the key of the outermost object that a path begins with.

@@ -225,8 +225,8 @@ func TestRowsOfInputs(t *testing.T) {
 		}
 	}
 	d := mustDecoder(t, s)
-	if want := []string{"motion", "lux", "mode.off", "mode.on", "voc", "co2"}; !reflect.DeepEqual(d.Features(), want) || !reflect.DeepEqual(d.Inputs()[1].Features(), want) {
-		t.Errorf("signals %q, want %q", d.Features(), want)
+	if want := []string{"motion", "lux", "mode.off", "mode.on", "voc", "co2"}; !reflect.DeepEqual(d.signals.names, want) || !reflect.DeepEqual(d.Inputs()[1].signals.names, want) {
+		t.Errorf("signals %q, want %q", d.signals.names, want)
 	}
 	var r *Refusal
 	if got, err := d.Decode([]byte(`{"occupancy":true}`)); !errors.As(err, &r) || r.Reason != Unrouted {
@@ -353,7 +353,7 @@ func FuzzRows(f *testing.F) {
 // checkRow fails if a row is not of S numbers, each finite or missing, or has no signal.
 func checkRow(t *testing.T, payload []byte, r Reading, d *Decoder) {
 	t.Helper()
-	if len(r.X) != len(d.Features()) || r.Absent != nil && len(r.Absent) != len(r.X) || r.Back < 0 || r.ID != "" {
+	if len(r.X) != len(d.signals.names) || r.Absent != nil && len(r.Absent) != len(r.X) || r.Back < 0 || r.ID != "" {
 		t.Fatalf("Decode(%q) = %+v", payload, r)
 	}
 	present := 0

@@ -287,16 +287,11 @@ func IsCommonWord(text string) bool {
 }
 
 // unknownWords are the texts that systems send for a state, or a value, that is not known.
-var unknownWords = [...]string{"", "null", "unknown", "unavailable", "none"}
+var unknownWords = []string{"", "null", "unknown", "unavailable", "none"}
 
 // isUnknownWord reports whether a text is one of unknownWords, in any case.
 func isUnknownWord(text string) bool {
-	for _, w := range unknownWords {
-		if strings.EqualFold(text, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(unknownWords, func(w string) bool { return strings.EqualFold(text, w) })
 }
 
 // isMissingWord reports whether a text stands for no value of a signal, in any case.
