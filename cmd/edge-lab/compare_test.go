@@ -9,10 +9,11 @@ import (
 
 	"edge/internal/exit"
 	"edge/lab/compare"
+	"edge/test/harness"
 )
 
 func TestCompare(t *testing.T) {
-	file, svg := waveformFile(t, 80), filepath.Join(t.TempDir(), "methods.svg")
+	file, svg := harness.WaveformFile(t, 80), filepath.Join(t.TempDir(), "methods.svg")
 	runs := filepath.Join(t.TempDir(), "runs.jsonl")
 	args := []string{"compare", file, "--methods", "ep,gfitc,laplace", "--repeats", "2", "--updates", "5", "--train-fraction", "0.5", "--resume", runs}
 	code, out, errOut := edge(t, append(args, "--json", "--plot", svg)...)

@@ -12,13 +12,14 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/exit"
 	"edge/internal/report"
+	"edge/test/harness"
 )
 
 // Late or rare labels and missing features raise the error; a second run gives the
 // same result.
 func TestArrival(t *testing.T) {
 	rows, size := brokertest.Brief(1500, 300), strconv.Itoa(brokertest.Brief(50, 10))
-	data := waveformFile(t, rows)
+	data := harness.WaveformFile(t, rows)
 	eval := func(args ...string) report.Report {
 		t.Helper()
 		return evalJSON(t, append([]string{data, "--inducing", size}, args...)...)[0]
@@ -59,7 +60,7 @@ func TestArrival(t *testing.T) {
 func TestEmptyCells(t *testing.T) {
 	var gaps strings.Builder
 	rows, size := brokertest.Brief(600, 300), strconv.Itoa(brokertest.Brief(50, 20))
-	text, err := os.ReadFile(waveformFile(t, rows))
+	text, err := os.ReadFile(harness.WaveformFile(t, rows))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestEmptyCells(t *testing.T) {
 		gaps.WriteString(strings.Join(cells, ",") + "\n")
 		n++
 	}
-	data := writeFile(t, "gaps.csv", gaps.String())
+	data := harness.WriteFile(t, "gaps.csv", gaps.String())
 	for _, how := range []string{"impute", "marginalise"} {
 		if r := evalJSON(t, data, "--on-missing", how, "--inducing", size)[0]; r.Samples != uint64(rows)*4/5 || r.Error > 0.3 || len(r.Classes) != 3 {
 			t.Errorf("%s: %d rows judged, error %.3f, classes %q", how, r.Samples, r.Error, r.Classes)
@@ -88,7 +89,7 @@ func TestEmptyCells(t *testing.T) {
 		}
 	}
 	config := func(how string) string {
-		return writeFile(t, how+".yaml", fmt.Sprintf("streams: {s: {topics: [s], on_missing: %s, features: [%s]}}\nmodels: {m: {streams: [s], inducing: %s}}\n",
+		return harness.WriteFile(t, how+".yaml", fmt.Sprintf("streams: {s: {topics: [s], on_missing: %s, features: [%s]}}\nmodels: {m: {streams: [s], inducing: %s}}\n",
 			how, strings.Join(w.Features(), ", "), size))
 	}
 	if r := evalJSON(t, data, "-c", config("reject"))[0]; r.Samples >= uint64(rows)*3/5 || r.Samples == 0 {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,21 +50,7 @@ func TestEvalUndeclaredClasses(t *testing.T) {
 	}
 }
 
-// evalJSON runs edge eval --json and returns its objects.
-func evalJSON(t testing.TB, args ...string) (reports []report.Report) {
+func evalJSON(t testing.TB, args ...string) []report.Report {
 	t.Helper()
-	code, out, errOut := edge(t, append([]string{"eval", "--json"}, args...)...)
-	if code != exit.OK {
-		t.Fatalf("edge eval %s exits with %d: %s", strings.Join(args, " "), code, errOut)
-	}
-	dec := json.NewDecoder(strings.NewReader(out))
-	dec.DisallowUnknownFields()
-	for dec.More() {
-		var r report.Report
-		if err := dec.Decode(&r); err != nil {
-			t.Fatalf("%v in %q", err, out)
-		}
-		reports = append(reports, r)
-	}
-	return reports
+	return harness.Objects[report.Report](t, edge, append([]string{"eval", "--json"}, args...)...)
 }

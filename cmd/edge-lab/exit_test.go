@@ -11,7 +11,7 @@ import (
 
 func TestExitCodes(t *testing.T) {
 	table := harness.TableFile(t, "table.csv", 40)
-	config := trainingConfig(t, table, "")
+	config := harness.TableConfig(t, table, "")
 	db := filepath.Join(t.TempDir(), "x.db")
 	for name, tc := range map[string]struct {
 		args []string

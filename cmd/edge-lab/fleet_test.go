@@ -7,12 +7,13 @@ import (
 
 	"edge/internal/exit"
 	"edge/lab/fleet"
+	"edge/test/harness"
 )
 
 // Two nodes with few labels each answer better with the other's than alone, a newcomer
 // does at once, and one that claims too much is refused.
 func TestFleet(t *testing.T) {
-	table := waveformFile(t, 1200)
+	table := harness.WaveformFile(t, 1200)
 	run := func(args ...string) (r fleet.Result) {
 		t.Helper()
 		code, out, errOut := edge(t, append([]string{"fleet", table, "--inducing", "20", "--forest", "off", "--json"}, args...)...)

@@ -14,26 +14,16 @@ import (
 
 func TestPublishedTables(t *testing.T) {
 	folder := filepath.Dir(harness.TableFile(t, "wine.csv", 100))
-	figures := writeFile(t, "figures.csv", "set,inducing,method,error,nll\nwine,0.05,EP,0.031,0.125\nwine,0.2,EP,.02,.5\n")
+	figures := harness.WriteFile(t, "figures.csv", "set,inducing,method,error,nll\nwine,0.05,EP,0.031,0.125\nwine,0.2,EP,.02,.5\n")
 	args := []string{"published", "tables", folder, "--repeats", "2", "--updates", "5", "--passes", "20", "--inducing", "0.05,0.2", "--methods", "ep,edge", "--figures", figures}
-	code, out, errOut := edge(t, append(args, "--json")...)
-	if code != exit.OK || !strings.Contains(errOut, "glass: not in") {
-		t.Fatalf("exit %d: %s", code, errOut)
-	}
-	dec := json.NewDecoder(strings.NewReader(out))
-	dec.DisallowUnknownFields()
-	var cells []published.Cell
-	for dec.More() {
-		var c published.Cell
-		if err := dec.Decode(&c); err != nil {
-			t.Fatal(err)
-		}
-		cells = append(cells, c)
-	}
+	cells := harness.Objects[published.Cell](t, edge, append(args, "--json")...)
 	if len(cells) != 4 || cells[1].Method != "edge" || cells[3].Inducing != 18 || cells[0].Learnt != 90 || len(cells[0].Published) != 1 {
 		t.Fatalf("%+v", cells)
 	}
-	code, out, errOut = edge(t, append(args, "--resume", filepath.Join(t.TempDir(), "runs.jsonl"))...)
+	code, out, errOut := edge(t, append(args, "--resume", filepath.Join(t.TempDir(), "runs.jsonl"))...)
+	if !strings.Contains(errOut, "glass: not in") {
+		t.Errorf("nothing is said of the set that is missing: %s", errOut)
+	}
 	for _, want := range []string{"mean of the 2 sets", "EP, published", ".12", "nll − ep"} {
 		if code != exit.OK || !strings.Contains(out, want) {
 			t.Errorf("exit %d: %s\nthe table lacks %q:\n%s", code, errOut, want, out)
@@ -46,7 +36,7 @@ func TestPublishedTables(t *testing.T) {
 	}{
 		{[]string{"tables", t.TempDir()}, exit.Runtime, "none of the data sets"},
 		{[]string{"tables", folder, "--repeats", "1"}, exit.Usage, "--repeats"},
-		{[]string{"tables", folder, "--figures", writeFile(t, "f.csv", "glass\n")}, exit.Runtime, "f.csv:1: want set"},
+		{[]string{"tables", folder, "--figures", harness.WriteFile(t, "f.csv", "glass\n")}, exit.Runtime, "f.csv:1: want set"},
 		{[]string{"figure9"}, exit.Usage, "unknown command"},
 		{[]string{"figure3", "--rows", "1"}, exit.Usage, "--"},
 		{[]string{"figure4", folder, "--seconds", "0"}, exit.Usage, "--seconds"},
@@ -60,7 +50,7 @@ func TestPublishedTables(t *testing.T) {
 
 // Each figure is printed, drawn and written as JSON.
 func TestPublishedFigures(t *testing.T) {
-	file, images := waveformFile(t, 80), harness.IdxFiles(t, 60, false)
+	file, images := harness.WaveformFile(t, 80), harness.IdxFiles(t, 60, false)
 	for _, c := range []struct {
 		args  []string
 		lines int // of JSON

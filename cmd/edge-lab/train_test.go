@@ -2,14 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"edge/internal/dataset"
 	"edge/internal/eval"
 	"edge/internal/exit"
 	"edge/internal/report"
@@ -71,30 +69,7 @@ func TestTrainOnlineBeside(t *testing.T) {
 	}
 }
 
-func trainJSON(t testing.TB, args ...string) (r report.Training) {
+func trainJSON(t testing.TB, args ...string) report.Training {
 	t.Helper()
-	code, out, errOut := edge(t, append([]string{"train", "--json"}, args...)...)
-	if code != exit.OK {
-		t.Fatalf("edge train %s exits with %d: %s", strings.Join(args, " "), code, errOut)
-	}
-	dec := json.NewDecoder(strings.NewReader(out))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&r); err != nil {
-		t.Fatalf("%v in %q", err, out)
-	}
-	return r
-}
-
-// trainingConfig is a configuration whose one model takes the columns of tableFile.
-func trainingConfig(t testing.TB, table, more string) string {
-	t.Helper()
-	d, err := dataset.Open(table, dataset.Format{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	return writeFile(t, "edge.yaml", fmt.Sprintf(`
-streams: {s: {topics: [t], features: [%s]}}
-models: {m: {streams: [s], inducing: 10, window: 20%s}}
-`, strings.Join(d.Features, ", "), more))
+	return harness.Objects[report.Training](t, edge, append([]string{"train", "--json"}, args...)...)[0]
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,32 +17,9 @@ import (
 	"edge/test/harness"
 )
 
-func trainJSON(t testing.TB, args ...string) (r report.Training) {
+func trainJSON(t testing.TB, args ...string) report.Training {
 	t.Helper()
-	code, out, errOut := edge(t, append([]string{"train", "--json"}, args...)...)
-	if code != exit.OK {
-		t.Fatalf("edge train %s exits with %d: %s", strings.Join(args, " "), code, errOut)
-	}
-	dec := json.NewDecoder(strings.NewReader(out))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&r); err != nil {
-		t.Fatalf("%v in %q", err, out)
-	}
-	return r
-}
-
-// trainingConfig writes a configuration of one model with the columns of tableFile.
-func trainingConfig(t testing.TB, table, more string) string {
-	t.Helper()
-	d, err := dataset.Open(table, dataset.Format{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	return harness.WriteFile(t, "edge.yaml", fmt.Sprintf(`
-streams: {s: {topics: [t], features: [%s]}}
-models: {m: {streams: [s], inducing: 10, window: 20%s}}
-`, strings.Join(d.Features, ", "), more))
+	return harness.Objects[report.Training](t, edge, append([]string{"train", "--json"}, args...)...)[0]
 }
 
 // A daemon of the same configuration restores the state that train writes, and
@@ -53,7 +28,7 @@ func TestTrainIsCarriedOn(t *testing.T) {
 	for _, kernel := range []string{"shared", "per-class"} {
 		t.Run(kernel, func(t *testing.T) {
 			table := harness.TableFile(t, "table.csv", 300)
-			file := trainingConfig(t, table, ", kernel: "+kernel)
+			file := harness.TableConfig(t, table, ", kernel: "+kernel)
 			db := filepath.Join(t.TempDir(), "edge.db")
 			r := trainJSON(t, table, "-c", file, "-o", db, "--passes", "4", "--batch", "50", "--holdout", "0.2")
 			if r.Samples != 240 || r.Passes != 4 || len(r.Curve) != 4 || r.Error == nil || *r.Error > 0.5 || *r.NLL != float64(r.Curve[3].NLL) {
@@ -111,7 +86,7 @@ func TestTrainIsCarriedOn(t *testing.T) {
 // line.
 func TestTrainDoesNotOverwrite(t *testing.T) {
 	table := harness.TableFile(t, "table.csv", 60)
-	config := trainingConfig(t, table, "")
+	config := harness.TableConfig(t, table, "")
 	db := filepath.Join(t.TempDir(), "edge.db")
 	args := []string{"train", table, "-c", config, "-o", db, "--passes", "1"}
 	if code, _, errOut := edge(t, args...); code != exit.OK {
@@ -150,7 +125,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 // An interrupted training prints how to resume it, and resumes to the same result.
 func TestTrainResumes(t *testing.T) {
 	table := harness.TableFile(t, "table.csv", 200)
-	config := trainingConfig(t, table, "")
+	config := harness.TableConfig(t, table, "")
 	whole := trainJSON(t, table, "-c", config, "-o", filepath.Join(t.TempDir(), "a.db"), "--passes", "3", "--batch", "30")
 
 	db := filepath.Join(t.TempDir(), "b.db")
@@ -173,7 +148,7 @@ func TestTrainResumes(t *testing.T) {
 
 func TestTrainRefuses(t *testing.T) {
 	table := harness.TableFile(t, "table.csv", 60)
-	config := trainingConfig(t, table, "")
+	config := harness.TableConfig(t, table, "")
 	db := filepath.Join(t.TempDir(), "x.db")
 	for name, c := range map[string]struct {
 		args []string

@@ -75,7 +75,7 @@ func TestVerifyNothing(t *testing.T) {
 func TestTrainedStateIsCounted(t *testing.T) {
 	table := harness.TableFile(t, "table.csv", 120)
 	db := filepath.Join(t.TempDir(), "edge.db")
-	trainJSON(t, table, "-c", trainingConfig(t, table, ""), "-o", db, "--passes", "1")
+	trainJSON(t, table, "-c", harness.TableConfig(t, table, ""), "-o", db, "--passes", "1")
 	store, err := persist.OpenReadOnly(db, persist.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -8,39 +8,12 @@ import (
 	"testing"
 
 	"edge/online"
-	"edge/persist"
+	"edge/test/harness"
 )
 
 // An export removes the unfinished files of killed processes, but not those that
 // another process has open.
 func TestExportRemovesStaleFiles(t *testing.T) {
-	folder := t.TempDir()
-	left := func(name string) string {
-		t.Helper()
-		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("unfinished"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	held := func(name string) string {
-		t.Helper()
-		path := left(name)
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		store, err := persist.Open(path, persist.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { store.Close() })
-		return path
-	}
-	stale := []string{left("m.a.db.part"), left("m.b.db.part.new")}
-	kept := []string{left("m.a.db"), held("m.c.db.part")}
 	cfg := online.DefaultConfig()
 	cfg.Features = []string{"a"}
 	l, err := online.NewLearner(cfg)
@@ -51,19 +24,11 @@ func TestExportRemovesStaleFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (exports{dir: folder}).write("m", "d", cfg.Shape(), state); err != nil {
-		t.Error(err)
-	}
-	for _, path := range stale {
-		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s is left", path)
+	harness.RemovesLeftovers(t, []string{"m.a.db.part", "m.b.db.part.new"}, []string{"m.a.db"}, []string{"m.c.db.part"}, func(folder string) {
+		if _, err := (exports{dir: folder}).write("m", "d", cfg.Shape(), state); err != nil {
+			t.Error(err)
 		}
-	}
-	for _, path := range kept {
-		if _, err := os.Stat(path); err != nil {
-			t.Errorf("%s is gone: %v", path, err)
-		}
-	}
+	})
 }
 
 // The error of an export names its own reason alone, where no file was begun, and an

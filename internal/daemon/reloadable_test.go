@@ -11,6 +11,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/internal/terminal"
+	"edge/test/harness"
 )
 
 // reloadable is a daemon in this process whose configuration is a file.
@@ -18,7 +19,7 @@ type reloadable struct {
 	*Daemon
 	t    *testing.T
 	path string
-	log  *lockedLog
+	log  *harness.Log
 	stop func()
 }
 
@@ -29,7 +30,7 @@ func startReloadable(t *testing.T, path string) *reloadable {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reloadable{t: t, path: path, log: &lockedLog{}}
+	r := &reloadable{t: t, path: path, log: &harness.Log{}}
 	level := new(slog.LevelVar)
 	r.Daemon, err = New(cfg, slog.New(terminal.AdjustableHandler{Handler: slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: level}), Level: level}), nil)
 	if err != nil {

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"edge/online"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
+	"edge/test/harness"
 )
 
 // served is a daemon in this process, with its page and its log.
@@ -26,7 +26,7 @@ type served struct {
 	*Daemon
 	t    *testing.T
 	url  string
-	log  *lockedLog
+	log  *harness.Log
 	stop func()
 }
 
@@ -55,7 +55,7 @@ func serveTuned(t *testing.T, broker string, change func(*config.Config), tune f
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	s := &served{t: t, log: &lockedLog{}}
+	s := &served{t: t, log: &harness.Log{}}
 	d, err := New(&c, slog.New(slog.NewTextHandler(s.log, nil)), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -158,21 +158,4 @@ func pumpSamples(n int) (payloads []string) {
 		payloads = append(payloads, fmt.Sprintf(`{"id":"p-%d","features":[%g,%g],"label":%q}`, i, at+float64(i%7)/7, at, class))
 	}
 	return payloads
-}
-
-type lockedLog struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -49,7 +49,7 @@ func TestWatchdogStarves(t *testing.T) {
 	}
 	defer d.Close()
 	var m fakeManager
-	var log lockedLog
+	var log harness.Log
 	s := &service{watchdog: 40 * time.Millisecond, log: slog.New(slog.NewTextHandler(&log, nil)), send: m.notify}
 	time.Sleep(s.watchdog)
 	stopped, done := make(chan struct{}), make(chan struct{})

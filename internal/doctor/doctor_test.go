@@ -385,16 +385,6 @@ streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, p
 models: {bearing: {streams: [vibration]}}
 `
 
-// writeFile writes a file in a folder of the test's own.
-func writeFile(t testing.TB, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // TestUnusedState examines a state file whose model has another name in the configuration.
 func TestUnusedState(t *testing.T) {
 	cfg := config.Default()

@@ -1,18 +1,16 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"edge/internal/config"
+	"edge/test/harness"
 )
 
 // An address that others reach is warned of, one that they do not is not.
@@ -20,7 +18,7 @@ func TestListenWarns(t *testing.T) {
 	m := NewMonitor()
 	m.Follow(&Deployment{Config: new(config.Config)})
 	for listen, want := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true} {
-		var log lockedLog
+		var log harness.Log
 		w := NewServer(config.HTTP{Listen: listen}, m, slog.New(slog.NewTextHandler(&log, nil)))
 		w.Close()
 		if got := strings.Contains(log.String(), "can be reached from other machines"); got != want && w.listener != nil {
@@ -32,7 +30,7 @@ func TestListenWarns(t *testing.T) {
 // The reason why the page is not served is logged once, not at each attempt.
 func TestFailureIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log lockedLog
+		var log harness.Log
 		w := NewServer(config.HTTP{Listen: "127.0.0.1:66666"}, NewMonitor(), slog.New(slog.NewTextHandler(&log, nil)))
 		ctx, end := context.WithTimeout(t.Context(), time.Hour)
 		defer end()
@@ -41,33 +39,6 @@ func TestFailureIsLoggedOnce(t *testing.T) {
 			t.Errorf("%d lines in an hour, want 1: %.500s", n, &log)
 		}
 	})
-}
-
-type lockedLog struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// writeFile writes a file in a folder of the test's own.
-func writeFile(t testing.TB, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // The packed parts of the page are those beside them.
