@@ -41,7 +41,6 @@ func popRuns(runs []run, n int) []run {
 // windowLabel returns the label of the last n rows of a device's window.
 func (s *Stage) windowLabel(d *device, n int) string {
 	s.tally = s.tally[:0]
-	labelled := false
 	left := n
 	last := ""
 	for i := len(d.window.runs) - 1; i >= 0 && left > 0; i-- {
@@ -54,18 +53,17 @@ func (s *Stage) windowLabel(d *device, n int) string {
 		if r.label == "" {
 			continue
 		}
-		labelled = true
 		if strings.HasPrefix(r.label, unsettled) {
-			return s.noLabel(labelled)
+			return s.mixed()
 		}
 		s.count(r)
 	}
 	switch {
-	case !labelled:
+	case len(s.tally) == 0:
 		return ""
 	case s.cfg.Window.Label == LabelLast:
 		if last == "" {
-			return s.noLabel(labelled)
+			return s.mixed()
 		}
 		return last
 	}
@@ -76,15 +74,14 @@ func (s *Stage) windowLabel(d *device, n int) string {
 		}
 	}
 	if s.cfg.Window.Label == LabelPure && (len(s.tally) > 1 || 10*most.rows < 9*n) || 2*most.rows <= n && s.cfg.Window.Label == LabelMajority {
-		return s.noLabel(labelled)
+		return s.mixed()
 	}
 	return most.label
 }
 
-func (s *Stage) noLabel(labelled bool) string {
-	if labelled {
-		s.counts.Mixed.Add(1)
-	}
+// mixed counts a window whose labels give it none.
+func (s *Stage) mixed() string {
+	s.counts.Mixed.Add(1)
 	return ""
 }
 

@@ -17,28 +17,20 @@ var ErrSaved = errors.New("not the windows of this stage")
 // savedVersion is the version of saved windows. Version 1 has no time of a held label.
 const savedVersion = 2
 
-// fingerprint identifies the configuration: a stage with another one makes other
-// samples.
-func (c Config) fingerprint() uint64 {
-	text, err := json.Marshal(c) // of numbers, strings, lists and maps, which it sorts
-	if err != nil {
-		panic(err)
-	}
-	h := fnv.New64a()
-	h.Write(text)
-	return h.Sum64()
-}
-
-// fingerprint is that of the stage: of the configuration, and of the inputs.
+// fingerprint identifies configuration and inputs: a stage with others makes other samples.
 func (s *Stage) fingerprint() uint64 {
-	h := fnv.New64a()
-	text, err := json.Marshal(struct {
+	return hash(struct {
 		Config uint64
 		Inputs []Input
-	}{s.cfg.fingerprint(), s.opts.Inputs})
+	}{hash(s.cfg), s.opts.Inputs})
+}
+
+func hash(v any) uint64 {
+	text, err := json.Marshal(v) // of numbers, strings, lists and maps, which it sorts
 	if err != nil {
 		panic(err)
 	}
+	h := fnv.New64a()
 	h.Write(text)
 	return h.Sum64()
 }

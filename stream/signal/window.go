@@ -207,7 +207,7 @@ func (s *Stage) windowFeatures(dst []float64, d *device) []float64 {
 		whole := s.column(a, d, j)
 		c.whole = append(c.whole, whole)
 		if !whole {
-			a = s.present(0, a)
+			a = s.present(a)
 		}
 		if len(a) < s.fewest(d) {
 			for range e.Names() {
@@ -242,15 +242,16 @@ func (s *Stage) column(a []float64, d *device, j int) (whole bool) {
 	return whole
 }
 
-// present returns the values of a that are not missing, in s.series[k].
-func (s *Stage) present(k int, a []float64) []float64 {
-	s.series[k] = s.series[k][:0]
+// present returns the values of a that are not missing, in s.series[0].
+func (s *Stage) present(a []float64) []float64 {
+	there := s.series[0][:0]
 	for _, v := range a {
 		if !math.IsNaN(v) {
-			s.series[k] = append(s.series[k], v)
+			there = append(there, v)
 		}
 	}
-	return s.series[k]
+	s.series[0] = there
+	return there
 }
 
 // bothPresent returns the values of a and b in the rows that have both.
