@@ -76,14 +76,13 @@ func (d *delayed) remove(x []float64) bool {
 		}
 	}
 	lost := 0
-	for j, v := range x {
-		if !math.IsNaN(v) {
-			continue
+	for _, v := range x {
+		if math.IsNaN(v) {
+			lost++
 		}
-		lost++
-		if d.OnMissing == codec.OnMissingImpute && d.post.Version() > 0 {
-			x[j] = d.post.Mean(j)
-		}
+	}
+	if d.OnMissing == codec.OnMissingImpute {
+		impute(x, d.post)
 	}
 	return lost == 0 || lost < len(x) && d.OnMissing != codec.OnMissingReject
 }

@@ -187,12 +187,7 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 	}
 	var reports []*report.Report
 	for i := range e.Seeds {
-		s := e.Selection
-		if s.Shuffle != nil {
-			seed := *s.Shuffle + uint64(i)
-			s.Shuffle = &seed
-		}
-		r, err := e.once(ctx, path, s, columns, query, i, errOut)
+		r, err := e.once(ctx, path, columns, query, i, errOut)
 		if err != nil {
 			return nil, err
 		}
@@ -229,7 +224,7 @@ func (e *Evaluation) Usable(path string) (d *dataset.File, rows dataset.Rows, cf
 
 // once evaluates one file in one order; repeat counts the earlier evaluations of
 // the file, which had other seeds.
-func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection, columns dataset.Summary, query active.Config, repeat int, errOut io.Writer) (*report.Report, error) {
+func (e *Evaluation) once(ctx context.Context, path string, columns dataset.Summary, query active.Config, repeat int, errOut io.Writer) (*report.Report, error) {
 	d, err := dataset.Open(path, e.Data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, err
@@ -238,14 +233,17 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 	if err := dataset.CheckWidth(path, d.Features); err != nil {
 		return nil, err
 	}
-	cfg := e.learnerConfig(d, columns)
+	cfg, s := e.learnerConfig(d, columns), e.Selection
+	cfg.ApplyDefaults(query)
+	if s.Shuffle != nil {
+		seed := *s.Shuffle + uint64(repeat)
+		s.Shuffle = &seed
+	} else {
+		cfg.Seed += uint64(repeat)
+	}
 	var rows dataset.Rows
 	if err := await(ctx, func() (err error) { rows, err = e.ordered(d, s); return err }); err != nil {
 		return nil, err
-	}
-	cfg.ApplyDefaults(query)
-	if s.Shuffle == nil {
-		cfg.Seed += uint64(repeat)
 	}
 	learner, err := online.NewLearner(cfg)
 	if err != nil {
@@ -292,7 +290,7 @@ func (e *Evaluation) bar(errOut io.Writer, total int, name string) terminal.Prog
 func (e *Evaluation) policy(learner *online.Learner, rows dataset.Rows, query active.Config, total int) (streamPolicy, dataset.Rows, func() int) {
 	cfg := learner.Config()
 	hold := e.hold(&cfg)
-	usable := &usableRows{rows: rows, how: e.Arrival.OnMissing, means: func() []float64 { return meansOf(learner.Posterior()) }}
+	usable := &usableRows{rows: rows, how: e.Arrival.OnMissing, post: learner.Posterior}
 	leftOut := func() int { return usable.leftOut }
 	switch {
 	case query.Enabled():

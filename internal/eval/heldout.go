@@ -79,9 +79,7 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	if err != nil {
 		return nil, err
 	}
-	if table.LeftOut > 0 {
-		fmt.Fprintf(errOut, "%s: left out: %s without a label or with too few features; on_missing is %s\n", table.Name, terminal.Count(table.LeftOut, "row"), e.Arrival.OnMissing)
-	}
+	tell(table, e.Arrival.OnMissing, errOut)
 	if err := dataset.CheckWidth(path, table.Features); err != nil {
 		return nil, err
 	}
@@ -89,9 +87,6 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
 	if e.Selection.First > 0 || e.Selection.Shuffle != nil {
 		return nil, errors.New("--first and --shuffle select rows of a stream; held-out rows have permutations of their own: give --seed")
-	}
-	if table.Raw {
-		fmt.Fprintf(errOut, "%s: %s\n", table.Name, table.Tally)
 	}
 	if err := e.checkOverlap(table.Raw, errOut, table.Name); err != nil {
 		return nil, exit.With(exit.Usage, err)
@@ -141,7 +136,7 @@ func (e *Evaluation) split(ctx context.Context, table *dataset.Table, cfg online
 		learn.Flip(e.Splits.Flips, s.seed)
 	}
 	start := time.Now()
-	learner, err := e.learn(ctx, table, cfg, learn, progress)
+	learner, err := e.learn(ctx, cfg, learn, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -164,13 +159,13 @@ func (e *Evaluation) split(ctx context.Context, table *dataset.Table, cfg online
 }
 
 // learn learns samples in one pass online, in their order, or in many offline.
-func (e *Evaluation) learn(ctx context.Context, table *dataset.Table, cfg online.Config, learn *dataset.Part, progress func(int)) (*online.Learner, error) {
+func (e *Evaluation) learn(ctx context.Context, cfg online.Config, learn *dataset.Part, progress func(int)) (*online.Learner, error) {
 	if e.Splits.Offline {
 		defer progress(learn.Len())
-		if err := checkEnough(table.Classes, learn); err != nil {
+		if err := checkEnough(learn); err != nil {
 			return nil, err
 		}
-		t, err := train.New(cfg, e.Splits.How, table.Classes, learn)
+		t, err := train.New(cfg, e.Splits.How, learn.Table.Classes, learn)
 		if err != nil {
 			return nil, exit.With(exit.Config, err)
 		}
@@ -184,7 +179,7 @@ func (e *Evaluation) learn(ctx context.Context, table *dataset.Table, cfg online
 		}
 		return t.Learner()
 	}
-	p, err := newHeldOut(cfg, table.Classes)
+	p, err := newHeldOut(cfg, learn.Table.Classes)
 	if err != nil {
 		return nil, err
 	}

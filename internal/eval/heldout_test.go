@@ -21,7 +21,7 @@ func TestJudgeByTruth(t *testing.T) {
 	cfg.Features, cfg.Inducing, cfg.LabelNoise = table.Features, 10, online.LabelNoise{Start: 0.15, Max: 0.2}
 	e := Evaluation{}
 	part, counted := table.Samples(table.All()), 0
-	learner, err := e.learn(t.Context(), table, cfg, part, func(n int) { counted += n })
+	learner, err := e.learn(t.Context(), cfg, part, func(n int) { counted += n })
 	if err != nil {
 		t.Fatal(err)
 	}

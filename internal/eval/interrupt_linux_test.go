@@ -26,7 +26,9 @@ func TestOneSignalEndsAShuffle(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := New().once(ctx, pipe, dataset.Selection{Shuffle: &seed}, dataset.Summary{}, active.Config{}, 0, io.Discard)
+		e := New()
+		e.Selection.Shuffle = &seed
+		_, err := e.once(ctx, pipe, dataset.Summary{}, active.Config{}, 0, io.Discard)
 		ended <- err
 	}()
 	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0)

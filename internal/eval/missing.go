@@ -9,6 +9,7 @@ import (
 
 	"edge/internal/config"
 	"edge/internal/dataset"
+	"edge/internal/terminal"
 	"edge/model"
 	"edge/stream/codec"
 )
@@ -26,24 +27,11 @@ func checkOnMissing(how string) error {
 	return fmt.Errorf("--on-missing %s: want reject, impute or marginalise", how)
 }
 
-// meansOf returns the means that a model imputes for missing features; nil before
-// its first minibatch.
-func meansOf(p *model.Posterior) []float64 {
-	if p.Version() == 0 {
-		return nil
-	}
-	means := make([]float64, p.Dim())
-	for j := range means {
-		means[j] = p.Mean(j)
-	}
-	return means
-}
-
 // usableRows leaves out the rows without a label and those that on_missing rejects.
 type usableRows struct {
 	rows    dataset.Rows
 	how     string
-	means   func() []float64 // to impute; nil: features stay missing
+	post    func() *model.Posterior // by whose means it imputes; nil: features stay missing
 	leftOut int
 }
 
@@ -62,18 +50,19 @@ func (u *usableRows) Next(row *dataset.Row) error {
 			u.leftOut++
 			continue
 		}
-		if lacking > 0 && u.how == codec.OnMissingImpute && u.means != nil {
-			fill(row.X, u.means())
+		if lacking > 0 && u.how == codec.OnMissingImpute && u.post != nil {
+			impute(row.X, u.post())
 		}
 		return nil
 	}
 }
 
-// fill replaces missing features by the means, if these are known.
-func fill(x, means []float64) {
-	for j := range means {
-		if math.IsNaN(x[j]) {
-			x[j] = means[j]
+// impute replaces missing features by the means of a model, which knows them after its first
+// minibatch.
+func impute(x []float64, p *model.Posterior) {
+	for j, v := range x {
+		if math.IsNaN(v) && p.Version() > 0 {
+			x[j] = p.Mean(j)
 		}
 	}
 }
@@ -101,6 +90,16 @@ func loadTable(ctx context.Context, path string, data *dataset.Options, features
 		return nil, noRows(path, how)
 	}
 	return t, nil
+}
+
+// tell writes what became of the rows of a table.
+func tell(t *dataset.Table, how string, errOut io.Writer) {
+	if t.LeftOut > 0 {
+		fmt.Fprintf(errOut, "%s: left out: %s without a label or with too few features; on_missing is %s\n", t.Name, terminal.Count(t.LeftOut, "row"), how)
+	}
+	if t.Raw {
+		fmt.Fprintf(errOut, "%s: %s\n", t.Name, t.Tally)
+	}
 }
 
 // noRows returns the error for a file of which on_missing leaves no row to judge or to learn.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"edge/internal/dataset"
+	"edge/model"
 	"edge/stream/codec"
 )
 
@@ -27,20 +28,23 @@ func (l *listedRows) Next(row *dataset.Row) error {
 // Rows without a label, or without any feature, are left out; on_missing decides on those that lack some.
 func TestUsableRows(t *testing.T) {
 	nan := math.NaN()
-	means := func() []float64 { return []float64{7, 8} }
+	learnt := &model.Posterior{N: 1, Scale: model.Scale{Mu: []float64{7, 8}}}
 	for _, c := range []struct {
 		how     string
-		means   func() []float64
+		post    *model.Posterior
 		want    string
 		leftOut int
 	}{
-		{codec.OnMissingMarginalise, means, "[1 2] [NaN 2]", 2},
-		{codec.OnMissingReject, means, "[1 2]", 3},
-		{codec.OnMissingImpute, means, "[1 2] [7 2]", 2},
-		{codec.OnMissingImpute, func() []float64 { return nil }, "[1 2] [NaN 2]", 2}, // not known yet
+		{codec.OnMissingMarginalise, learnt, "[1 2] [NaN 2]", 2},
+		{codec.OnMissingReject, learnt, "[1 2]", 3},
+		{codec.OnMissingImpute, learnt, "[1 2] [7 2]", 2},
+		{codec.OnMissingImpute, new(model.Posterior), "[1 2] [NaN 2]", 2}, // no mean is known yet
 		{codec.OnMissingImpute, nil, "[1 2] [NaN 2]", 2},
 	} {
-		u := &usableRows{rows: &listedRows{{X: []float64{1, 2}, Label: "a"}, {X: []float64{3, 4}}, {X: []float64{nan, 2}, Label: "a"}, {X: []float64{nan, nan}, Label: "a"}}, how: c.how, means: c.means}
+		u := &usableRows{rows: &listedRows{{X: []float64{1, 2}, Label: "a"}, {X: []float64{3, 4}}, {X: []float64{nan, 2}, Label: "a"}, {X: []float64{nan, nan}, Label: "a"}}, how: c.how}
+		if c.post != nil {
+			u.post = func() *model.Posterior { return c.post }
+		}
 		var got []byte
 		var row dataset.Row
 		err := u.Next(&row)

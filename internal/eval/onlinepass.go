@@ -19,10 +19,10 @@ const OnlineParts = 12
 // twelfth of them. The log evidence is that of the labels before they were learnt.
 type onlinePass struct {
 	*heldOut
-	table  *dataset.Table
 	judged *dataset.Part
-	total  int // rows
-	rows   int // so far
+	names  []string // of the classes of judged
+	total  int      // rows
+	rows   int      // so far
 	cpu    float64
 	points []report.TrainingPoint
 }
@@ -37,7 +37,7 @@ func (p *onlinePass) Row(row *dataset.Row) error {
 	if p.rows*OnlineParts/p.total == (p.rows-1)*OnlineParts/p.total {
 		return nil
 	}
-	s, err := judgeAll(p.learner.Posterior(), p.table.Classes, p.judged, false)
+	s, err := judgeAll(p.learner.Posterior(), p.names, p.judged, false)
 	if err != nil {
 		return err
 	}
@@ -50,17 +50,17 @@ func (p *onlinePass) Row(row *dataset.Row) error {
 // onlinePass trains a learner online for comparison: as in the daemon, for a
 // stream that does not drift and whose labels follow in no order, and without the forest,
 // which offline training does not have.
-func (t *Training) onlinePass(ctx context.Context, cfg online.Config, table *dataset.Table, rows, judged *dataset.Part, progress func(int)) ([]report.TrainingPoint, error) {
+func (t *Training) onlinePass(ctx context.Context, cfg online.Config, rows, judged *dataset.Part, progress func(int)) ([]report.TrainingPoint, error) {
 	cfg.Kernel, cfg.Temporal, cfg.Horizons = online.Shared, online.TemporalOff, []online.Horizon{online.Horizon(math.Inf(1))}
 	cfg.Experts.Forest = online.NoForest
 	if t.How.Batch > 0 {
 		cfg.Batch.MaxSize = min(t.How.Batch, 1000)
 	}
-	h, err := newHeldOut(cfg, table.Classes)
+	h, err := newHeldOut(cfg, rows.Table.Classes)
 	if err != nil {
 		return nil, err
 	}
-	p := &onlinePass{heldOut: h, table: table, judged: judged, total: rows.Len()}
+	p := &onlinePass{heldOut: h, judged: judged, names: rows.Table.Classes, total: rows.Len()}
 	if _, err := Run(ctx, &partRows{part: rows}, p, progress); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}

@@ -127,14 +127,9 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 	if err != nil {
 		return nil, err
 	}
-	if table.LeftOut > 0 {
-		fmt.Fprintf(errOut, "%s: left out: %s without a label or with too few features; on_missing is %s\n", table.Name, terminal.Count(table.LeftOut, "row"), t.OnMissing)
-	}
-	if table.Raw {
-		fmt.Fprintf(errOut, "%s: %s\n", table.Name, table.Tally)
-		if t.Holdout > 0 && t.Data.Raw.Stream.StageConfig().Overlaps() {
-			fmt.Fprintf(errOut, "%s: the windows that --holdout draws share rows with those that are learnt, so that the scores are too good; --test FILE judges by other recordings\n", table.Name)
-		}
+	tell(table, t.OnMissing, errOut)
+	if table.Raw && t.Holdout > 0 && t.Data.Raw.Stream.StageConfig().Overlaps() {
+		fmt.Fprintf(errOut, "%s: the windows that --holdout draws share rows with those that are learnt, so that the scores are too good; --test FILE judges by other recordings\n", table.Name)
 	}
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
 	rows, judged, err := t.split(ctx, table, cfg, errOut)
@@ -146,19 +141,18 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		if rows, judged, err = t.Transform(rows, judged); err != nil {
 			return nil, err
 		}
-		table = rows.Table
 	}
-	cfg.Features = table.Features
+	cfg.Features = rows.Table.Features
 	if t.Output != "" {
 		if err := t.checkOutput(cfg.Shape()); err != nil {
 			return nil, exit.With(exit.Store, err)
 		}
 	}
-	trainer, err := t.open(cfg, table.Classes, rows)
+	trainer, err := t.open(cfg, rows)
 	if err != nil {
 		return nil, err
 	}
-	report, err := t.train(ctx, trainer, table, rows, judged, process.CPUTime()-began, out, errOut)
+	report, err := t.train(ctx, trainer, rows, judged, process.CPUTime()-began, out, errOut)
 	if err != nil {
 		return nil, err
 	}
@@ -178,9 +172,9 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 	}
 	if t.Online {
 		rows = rows.First(given)
-		bar := terminal.NewProgress(errOut, rows.Len(), table.Name+", online")
+		bar := terminal.NewProgress(errOut, rows.Len(), rows.Table.Name+", online")
 		defer bar.Close()
-		if report.Online, err = t.onlinePass(ctx, cfg, table, rows, judged, bar.Add); err != nil {
+		if report.Online, err = t.onlinePass(ctx, cfg, rows, judged, bar.Add); err != nil {
 			return nil, err
 		}
 	}
@@ -216,8 +210,8 @@ func (t *Training) split(ctx context.Context, table *dataset.Table, cfg online.C
 func (t *Training) unfinished() string { return t.Output + ".training" }
 
 // checkEnough returns an error for rows of which offline training makes no model.
-func checkEnough(classes []string, rows *dataset.Part) error {
-	n, name := rows.Len(), rows.Table.Name
+func checkEnough(rows *dataset.Part) error {
+	n, name, classes := rows.Len(), rows.Table.Name, rows.Table.Classes
 	switch {
 	case len(classes) == 1:
 		return fmt.Errorf("%s: %s is the label of all rows: training in many passes wants two classes or more; edge run and edge eval learn classes as they come", name, classes[0])
@@ -227,18 +221,18 @@ func checkEnough(classes []string, rows *dataset.Part) error {
 	return nil
 }
 
-func (t *Training) open(cfg online.Config, classes []string, rows *dataset.Part) (*train.Trainer, error) {
-	if err := cmp.Or(checkEnough(classes, rows), dataset.CheckWidth(rows.Table.Name, rows.Table.Features)); err != nil {
+func (t *Training) open(cfg online.Config, rows *dataset.Part) (*train.Trainer, error) {
+	if err := cmp.Or(checkEnough(rows), dataset.CheckWidth(rows.Table.Name, rows.Table.Features)); err != nil {
 		return nil, err
 	}
 	if !t.Resume {
-		return train.New(cfg, t.How, classes, rows)
+		return train.New(cfg, t.How, rows.Table.Classes, rows)
 	}
 	data, err := os.ReadFile(t.unfinished())
 	if err != nil {
 		return nil, fmt.Errorf("--resume: %w; without it training begins anew", err)
 	}
-	trainer, err := train.Restore(cfg, t.How, classes, rows, data)
+	trainer, err := train.Restore(cfg, t.How, rows.Table.Classes, rows, data)
 	if err != nil {
 		return nil, fmt.Errorf("--resume %s: %w; give the same file, configuration and options, or begin anew without it", t.unfinished(), err)
 	}
@@ -275,10 +269,10 @@ func (t *Training) save(trainer *train.Trainer) error {
 
 // train runs the passes of the trainer and judges each; spent is the processor
 // time of its start.
-func (t *Training) train(ctx context.Context, trainer *train.Trainer, table *dataset.Table, rows, judged *dataset.Part, spent time.Duration, out, errOut io.Writer) (*report.Training, error) {
-	r := &report.Training{Dataset: table.Name, Mode: "train", Samples: rows.Len(), Classes: table.Classes, Curve: []report.TrainingPoint{}}
+func (t *Training) train(ctx context.Context, trainer *train.Trainer, rows, judged *dataset.Part, spent time.Duration, out, errOut io.Writer) (*report.Training, error) {
+	r := &report.Training{Dataset: rows.Table.Name, Mode: "train", Samples: rows.Len(), Classes: rows.Table.Classes, Curve: []report.TrainingPoint{}}
 	r.CPUSeconds = spent.Seconds()
-	bar := terminal.NewProgress(errOut, t.How.Passes*rows.Len(), table.Name)
+	bar := terminal.NewProgress(errOut, t.How.Passes*rows.Len(), rows.Table.Name)
 	defer bar.Close()
 	bar.Add(int(trainer.Passes() * float64(rows.Len())))
 	var learnt int
