@@ -129,6 +129,7 @@ func TestExitCodes(t *testing.T) {
 		"backup over a file":        {[]string{"backup", valid, table}, exit.Store, table + ": file already exists; give another name, or remove it"},
 		"rows out of range":         {[]string{"eval", table, "--first", "-1"}, exit.Usage, "edge: --first: want 0 or more\n"},
 		"delay out of range":        {[]string{"eval", table, "--delay", "-1"}, exit.Usage, "edge: --delay: want 0 or more\n"},
+		"no coverage":               {[]string{"eval", table, "--coverage", "NaN"}, exit.Usage, "coverage: NaN"},
 		"fraction out of range":     {[]string{"eval", table, "--label-fraction", "NaN"}, exit.Usage, "edge: --label-fraction: want 0 to 1\n"},
 		"repeats out of range":      {[]string{"eval", "split", table, "--repeats", "0"}, exit.Usage, "edge: --repeats: want 1 or more\n"},
 		"no pass":                   {[]string{"eval", "split", table, "--passes", "0"}, exit.Usage, "passes: 0: want 1 to"},

@@ -160,6 +160,8 @@ func TestTrainRefuses(t *testing.T) {
 		"sign rule, minibatches":   {[]string{"--optimizer", "sign"}, exit.Usage, "full batches"},
 		"no pass":                  {[]string{"--passes", "0"}, exit.Usage, "passes: 0: want 1 to"},
 		"all held out":             {[]string{"--holdout", "0.999"}, exit.Runtime, "leaves nothing"},
+		"no fraction held out":     {[]string{"--holdout", "NaN"}, exit.Usage, "--holdout: want a fraction"},
+		"no label noise":           {[]string{"--label-noise", "NaN"}, exit.Usage, "label_noise"},
 		"resume of nothing":        {[]string{"-c", config, "-o", db, "--resume"}, exit.Runtime, "begins anew"},
 		"holdout and test":         {[]string{"--holdout", "0.1", "--test", table}, exit.Usage, "give one of them"},
 		"model without a config":   {[]string{"--model", "m"}, exit.Usage, "give -c FILE"},

@@ -9,7 +9,7 @@ import (
 )
 
 // Overrides replace keys of a model's configuration. A value outside a key's range
-// (see New) leaves the key as it is.
+// (see New) leaves the key as it is; NaN does not, and is refused by check.
 type Overrides struct {
 	Batch      int    // samples of a minibatch
 	Inducing   int    // inducing points; the window becomes twice as large
@@ -51,10 +51,10 @@ func (o *Overrides) apply(cfg *online.Config, offline bool) {
 	if o.Alone {
 		*m = online.Mixing{Temporal: online.TemporalOff, Experts: online.Experts{Regression: online.Off, Forest: online.NoForest}}
 	}
-	if o.Noise >= 0 {
+	if !(o.Noise < 0) {
 		cfg.LabelNoise.Start = o.Noise
 	}
-	if o.Coverage >= 0 {
+	if !(o.Coverage < 0) {
 		cfg.Conformal.Coverage = o.Coverage
 	}
 	if o.Undeclared {
@@ -65,10 +65,10 @@ func (o *Overrides) apply(cfg *online.Config, offline bool) {
 	d := &cfg.Drift
 	d.Detector, d.On, d.Action = cmp.Or(o.Drift.Detector, d.Detector), cmp.Or(o.Drift.On, d.On), cmp.Or(o.Drift.Action, d.Action)
 	d.Delta, d.Lambda = cmp.Or(o.Drift.Delta, d.Delta), cmp.Or(o.Drift.Lambda, d.Lambda)
-	if o.Abstain.NoveltyAbove >= 0 {
+	if !(o.Abstain.NoveltyAbove < 0) {
 		cfg.Abstain.NoveltyAbove = o.Abstain.NoveltyAbove
 	}
-	if o.Abstain.ConfidenceBelow >= 0 {
+	if !(o.Abstain.ConfidenceBelow < 0) {
 		cfg.Abstain.ConfidenceBelow = o.Abstain.ConfidenceBelow
 	}
 }

@@ -58,7 +58,7 @@ func (t *Training) Check() error {
 		return errors.New("-o: a state belongs to a model of a configuration: give -c FILE")
 	case t.Model != "" && t.ConfigPath == "":
 		return errors.New("--model names a model of a configuration: give -c FILE")
-	case t.Holdout < 0 || t.Holdout >= 1:
+	case !(t.Holdout >= 0 && t.Holdout < 1):
 		return errors.New("--holdout: want a fraction of the rows, such as 0.1")
 	case t.Holdout > 0 && t.Test != "":
 		return errors.New("--holdout and --test: give one of them")
@@ -98,7 +98,7 @@ func (t *Training) learnerConfig() (cfg online.Config, file *config.Config, err 
 	if t.Seed > 0 {
 		cfg.Seed = t.Seed
 	}
-	if t.Noise >= 0 {
+	if !(t.Noise < 0) {
 		cfg.LabelNoise.Start = t.Noise
 	}
 	if t.Output != "" && cfg.Shape() != shape {
