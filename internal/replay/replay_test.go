@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -65,6 +66,36 @@ func TestReplayEndsWithinTheFirstReading(t *testing.T) {
 	cancel()
 	if reports, err := File(ended, src, &Player{Labels: "inline", Fraction: 1}, mqtt.Config{}, nil, io.Discard); reports != nil || err != nil {
 		t.Errorf("%v, %v: the second row was read", reports, err)
+	}
+}
+
+// A loop whose file is gone, or has become another, ends with an error.
+func TestLoopOfAFileThatChanges(t *testing.T) {
+	for _, text := range []string{"", "a file without a column\n"} {
+		path := tableOf(t, "x,label\n1,a\n")
+		rows := &fileRows{path: path, loop: true}
+		if err := rows.open(); err != nil {
+			t.Fatal(err)
+		}
+		var row dataset.Row
+		for n := 1; n <= 2; n++ {
+			if err := rows.Next(&row); err != nil || row.Number != n {
+				t.Fatalf("row %d: %d, %v", n, row.Number, err)
+			}
+		}
+		err := os.Remove(path)
+		if text != "" {
+			err = os.WriteFile(path, []byte(text), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := rows.Next(&row); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err := rows.file.Close(); err != nil {
+			t.Errorf("%q: the file in use before is closed: %v", text, err)
+		}
 	}
 }
 

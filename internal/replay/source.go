@@ -247,16 +247,23 @@ type fileRows struct {
 	base, last int // of the row numbers
 }
 
-// open opens the file at its beginning.
-func (f *fileRows) open() (err error) {
+// open opens the file at its beginning, in place of the one that is open. After an error, that
+// stays.
+func (f *fileRows) open() error {
+	file, err := dataset.Open(f.path, f.format)
+	if err != nil {
+		return err
+	}
+	rows, err := f.selection.Of(file)
+	if err != nil {
+		file.Close()
+		return err
+	}
 	if f.file != nil {
 		f.file.Close()
 	}
-	if f.file, err = dataset.Open(f.path, f.format); err != nil {
-		return err
-	}
-	f.rows, err = f.selection.Of(f.file)
-	return err
+	f.file, f.rows = file, rows
+	return nil
 }
 
 // Next reads the next row.
