@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"edge/internal/dataset"
@@ -118,7 +117,7 @@ func (w *Windows) learner() (online.Config, error) {
 
 // PrintLengths writes a table of scores by length.
 func PrintLengths(out io.Writer, scores []LengthScore) error {
-	t := tabwriter.NewWriter(terminal.Writer{To: out}, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := new(strings.Builder)
 	fmt.Fprintln(t, "length\thop\twindows\terror\tnll\tmacro-f1\t")
 	for _, s := range scores {
 		fmt.Fprintf(t, "%s\t%s\t%d\t", spanText(s.Length), spanText(s.Hop), s.Windows)
@@ -128,7 +127,7 @@ func PrintLengths(out io.Writer, scores []LengthScore) error {
 		}
 		fmt.Fprintf(t, "%.4f\t%.4f\t%.4f\t\n", s.Report.Error, s.Report.NLL, s.Report.MacroF1)
 	}
-	return t.Flush()
+	return terminal.Table(out, t.String())
 }
 
 // spanText returns a span for people, 5m in place of 5m0s.

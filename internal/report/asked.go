@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"strings"
 
 	"edge/internal/terminal"
 	"edge/online/active"
@@ -48,14 +48,14 @@ func meanAsked(reports []*Report) *Asked {
 // PrintAsked writes a table with a line for each report, and the number of labels
 // that each strategy needs where a report on every label precedes.
 func PrintAsked(w io.Writer, reports []*Report) error {
-	t := tabwriter.NewWriter(terminal.Writer{To: w}, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := new(strings.Builder)
 	fmt.Fprintln(t, "data set\tsamples\tstrategy\tbudget\tlabels\tof all\terror\tnll\tlast half\tnll\tece\t")
 	for _, r := range reports {
 		a := r.Asked
 		fmt.Fprintf(t, "%s\t%d\t%s\t%g\t%.0f\t%.1f %%\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t\n", r.Dataset, r.Samples, a.Strategy, a.Budget,
 			a.Labels, 100*a.Fraction, r.Error, r.NLL, a.LastHalf.Error, a.LastHalf.NLL, r.ECE)
 	}
-	if err := t.Flush(); err != nil {
+	if err := terminal.Table(w, t.String()); err != nil {
 		return err
 	}
 	return printNeeded(w, reports)
@@ -101,10 +101,10 @@ func printNeeded(w io.Writer, reports []*Report) error {
 		return fmt.Sprintf("%.0f (%g)", a.Labels, a.Budget)
 	}
 	fmt.Fprintln(w, "\nlabels (budget) for the error of every label:")
-	t := tabwriter.NewWriter(terminal.Writer{To: w}, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := new(strings.Builder)
 	fmt.Fprintln(t, "data set\tstrategy\tall samples\tlast half\t")
 	for _, n := range needs {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t\n", n.dataset, n.strategy, labels(n.whole), labels(n.half))
 	}
-	return t.Flush()
+	return terminal.Table(w, t.String())
 }

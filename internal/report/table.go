@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"strings"
-	"text/tabwriter"
 
 	"edge/internal/terminal"
 	"edge/online/score"
@@ -66,12 +65,13 @@ func PrintHeld(w io.Writer, reports []*Report) error {
 		if len(r.Runs) == 0 || r.Runs[0].Held == "" {
 			continue
 		}
-		t := tabwriter.NewWriter(terminal.Writer{To: w}, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(t, "\nheld out\tsamples\terror\tnll\tmacro-f1\t")
+		fmt.Fprintln(w)
+		t := new(strings.Builder)
+		fmt.Fprintln(t, "held out\tsamples\terror\tnll\tmacro-f1\t")
 		for _, run := range r.Runs {
 			fmt.Fprintf(t, "%s\t%d\t%.4f\t%.4f\t%.4f\t\n", run.Held, run.Judged, run.Error, run.NLL, run.MacroF1)
 		}
-		if err := t.Flush(); err != nil {
+		if err := terminal.Table(w, t.String()); err != nil {
 			return err
 		}
 	}
