@@ -67,7 +67,7 @@ type delayedLabel struct {
 	row   int
 	at    time.Time
 	label string
-	topic string // of a row of signals
+	topic string // of its row
 }
 
 // playback is one run of a Player.
@@ -141,7 +141,7 @@ func (b *playback) publishRows(ctx context.Context) error {
 			return err
 		}
 		b.last = row.Number
-		if err := b.await(ctx, b.follower, row.Number-b.Ahead, probeAfter); err != nil {
+		if err := b.await(ctx, row.Number-b.Ahead, probeAfter); err != nil {
 			return err
 		}
 		if err := pace.wait(ctx); err != nil {
@@ -197,7 +197,7 @@ func (b *playback) publishRow(ctx context.Context, row *dataset.Row) error {
 		b.Sent(row.Number)
 	}
 	if labelled && b.Labels == "delayed" {
-		b.late = append(b.late, delayedLabel{row: row.Number, at: time.Now().Add(b.Delay.Time), label: row.Label})
+		b.late = append(b.late, delayedLabel{row: row.Number, at: time.Now().Add(b.Delay.Time), label: row.Label, topic: b.Topic})
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (b *playback) finish(ctx context.Context) error {
 	if err := b.publisher.Drain(ctx); err != nil {
 		return err
 	}
-	if err := b.await(ctx, b.follower, b.last, lastPatience); err != nil {
+	if err := b.await(ctx, b.last, lastPatience); err != nil {
 		return err
 	}
 	if b.Labels != "asked" {
@@ -242,11 +242,7 @@ func (p *Player) id(row int) string { return fmt.Sprintf("%s-%06d", p.Prefix, ro
 func (b *playback) publishDelayed(ctx context.Context) error {
 	l := b.late[0]
 	b.late = b.late[1:]
-	topic := b.Topic
-	if b.Raw != nil {
-		topic = l.topic
-	}
-	return b.publishLabel(ctx, topic+"/label", b.labels, l.row, l.label)
+	return b.publishLabel(ctx, l.topic+"/label", b.labels, l.row, l.label)
 }
 
 func (b *playback) publishLabel(ctx context.Context, topic string, as *codec.Encoder, row int, label string) error {
@@ -329,28 +325,28 @@ func (p *Player) AppendSample(dst []byte, id string, x []float64, label string) 
 // await waits until a daemon is ready and has predicted the row. A daemon that was
 // killed may never predict rows that it had received, so await returns after this
 // silence of a ready daemon.
-func (p *Player) await(ctx context.Context, follow *follower, row int, silence time.Duration) error {
-	if p.Ahead == 0 {
+func (b *playback) await(ctx context.Context, row int, silence time.Duration) error {
+	if b.Ahead == 0 {
 		return nil
 	}
 	since, seen := time.Now(), -1 // of the last change
 	for {
-		ready, last := follow.state()
+		ready, last := b.follower.state()
 		switch {
 		case ready && last >= row:
-			p.explained = false
+			b.explained = false
 			return nil
 		case last != seen:
 			since, seen = time.Now(), last
 		case ready && time.Since(since) > silence:
-			p.explain(fmt.Sprintf("the daemon has predicted nothing on %s since row %d; going on slowly%s", p.Topic, last, p.seenBefore(last)))
+			b.explain(fmt.Sprintf("the daemon has predicted nothing on %s since row %d; going on slowly%s", b.Topic, last, b.seenBefore(last)))
 			return nil
 		case !ready && time.Since(since) > holdPatience:
-			p.explain(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", follow.base))
+			b.explain(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", b.follower.base))
 			since = time.Now()
 		}
 		select {
-		case <-follow.changed:
+		case <-b.follower.changed:
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			return ctx.Err()

@@ -115,9 +115,7 @@ func routesOf(s codec.Stream, given string) (all []route, err error) {
 			return nil, err
 		}
 		if of.Format == codec.FormatValue {
-			for name, filter := range of.Fields {
-				r.topics[name] = filter
-			}
+			maps.Copy(r.topics, of.Fields)
 		}
 		if r.template == "" {
 			r.template = templateOf(of)
@@ -234,7 +232,7 @@ func (b *playback) publishRaw(ctx context.Context) error {
 			awaited = 0 // for a daemon
 		}
 		if awaited >= 0 {
-			err = b.await(ctx, b.follower, awaited, probeAfter)
+			err = b.await(ctx, awaited, probeAfter)
 		}
 		if err == nil && b.Speed > 0 && row.Time >= 0 {
 			if first < 0 {

@@ -217,7 +217,7 @@ func TestRowsThatWereSeenBefore(t *testing.T) {
 		}
 		reason := ""
 		p := &Player{Raw: c.raw, Topic: "lab/x", Ahead: 5, Waiting: func(r string) { reason = r }}
-		if err := p.await(t.Context(), follow, 10, 0); err != nil {
+		if err := (&playback{Player: p, follower: follow}).await(t.Context(), 10, 0); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(reason, "going on slowly") || strings.Contains(reason, "count as late") != c.want {

@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -29,9 +30,7 @@ func (h *Lacking) Provides(b byte) bool {
 func (h *Lacking) OnSelectSubscribers(subs *mochi.Subscribers, _ packets.Packet) *mochi.Subscribers {
 	if h.Everybody {
 		for _, members := range subs.Shared {
-			for id, s := range members {
-				subs.Subscriptions[id] = s
-			}
+			maps.Copy(subs.Subscriptions, members)
 		}
 	}
 	if h.Everybody || h.Undelivered {
