@@ -38,6 +38,7 @@ type modelContents struct {
 	ledger  *ledger // as stored; nil: not found
 	counted ledger  // of the entries found
 	notes   problems
+	more    bool // of a later transaction are lost
 }
 
 // pendingEntry is a pending sample.

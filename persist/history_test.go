@@ -106,6 +106,9 @@ func (h *history) checkRepair(t *testing.T, path string, few int) *Recovery {
 		if (missing > 0 || len(got.Pending)-unknown < len(tr.pending)) && len(got.Loss.Notes) == 0 {
 			t.Errorf("%s: %d records and %d pending samples are missing, and no note reports it", tr.name, missing, len(tr.pending)-len(got.Pending))
 		}
+		if got.Loss.Samples < missing && !got.Loss.State && !got.Loss.More {
+			t.Errorf("%s: %d records are missing, %d are reported as lost: %q", tr.name, missing, got.Loss.Samples, got.Loss.Notes)
+		}
 		if got.Loss.Samples > missing {
 			t.Errorf("%s: %d samples reported as lost, %d are missing", tr.name, got.Loss.Samples, missing)
 		}

@@ -78,7 +78,7 @@ func (s *Store) load(name, shape string) (*Recovered, error) {
 	if s.recovery != nil {
 		var found bool
 		if r.Loss, found = s.recovery.Models[name]; !found {
-			r.Loss.Notes = []string{"the damaged file contains no part of this model"}
+			r.Loss = Loss{More: true, Notes: []string{"the damaged file contains no part of this model"}}
 		}
 	}
 	s.mu.Lock()

@@ -29,6 +29,9 @@ type Loss struct {
 	State bool
 	// Pending counts lost samples whose labels had not come.
 	Pending uint64
+	// More is true if the newest transactions may be lost, and with them samples that
+	// Samples and Pending do not count, because nothing in the file tells their number.
+	More bool
 	// Notes describe the loss, one sentence each; empty if the model was intact.
 	Notes []string
 }
@@ -44,6 +47,9 @@ func (r *Recovery) Describe() string {
 		state := ""
 		if l.State {
 			state = "the learnt state, "
+		}
+		if l.More {
+			state += "at least "
 		}
 		lost = append(lost, fmt.Sprintf("%s%d samples and %d that waited for a label of model %s", state, l.Samples, l.Pending, name))
 	}
@@ -78,7 +84,11 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 	s.opts.Log.Error("state file was damaged: copied its valid entries to a new file", "path", s.path, "kept", r.Aside, "problems", len(problems), "first", problems[0])
 	for _, name := range slices.Sorted(maps.Keys(r.Models)) {
 		if loss := r.Models[name]; len(loss.Notes) > 0 {
-			s.opts.Log.Error("state repaired", "model", name, "state_lost", loss.State, "samples_lost", loss.Samples, "pending_lost", loss.Pending, "detail", strings.Join(loss.Notes, "; "))
+			attrs := []any{"model", name, "state_lost", loss.State, "samples_lost", loss.Samples, "pending_lost", loss.Pending, "more_lost", loss.More, "detail", strings.Join(loss.Notes, "; ")}
+			if loss.State || loss.Samples > 0 || loss.Pending > 0 || loss.More {
+				attrs = append(attrs, "way_out", backup)
+			}
+			s.opts.Log.Error("state repaired", attrs...)
 		}
 	}
 	return release(file)
@@ -119,7 +129,8 @@ func salvage(file io.ReaderAt, size int64) (models map[string]*modelContents, ta
 	for name, earlier := range before.models {
 		switch h := best.models[name]; {
 		case h == nil && !trusted:
-			earlier.notes.add("recovered from the transaction before the last; the last one is lost")
+			earlier.more = true
+			earlier.notes.add("recovered from the transaction before the last; what came after it is lost, with an unknown number of samples")
 			best.models[name] = earlier
 		case h != nil && !h.intact() && earlier.intact() && h.ledger != nil && *h.ledger == *earlier.ledger:
 			earlier.notes.add("recovered from the transaction before the last and the redo log after it")
@@ -181,7 +192,7 @@ func (h *modelContents) fillFrom(before *modelContents, pages bool) {
 		}
 	}
 	if h.ledger == nil {
-		h.ledger = before.ledger
+		h.ledger, h.more = before.ledger, true
 	}
 }
 
@@ -192,7 +203,7 @@ func reconcile(models map[string]*modelContents, note string) map[string]Loss {
 	for name, h := range models {
 		loss := h.reconcile()
 		if note != "" {
-			loss.Notes = append(loss.Notes, note)
+			loss.Notes, loss.More = append(loss.Notes, note), true
 		}
 		losses[name] = loss
 	}
@@ -203,7 +214,7 @@ func reconcile(models map[string]*modelContents, note string) map[string]Loss {
 // generation whose records are incomplete, the older of two pending samples with
 // one key. The remaining entries are consistent; reconcile returns the loss.
 func (h *modelContents) reconcile() Loss {
-	loss := Loss{Notes: h.notes.all()}
+	loss := Loss{Notes: h.notes.all(), More: h.more || h.ledger == nil}
 	if h.intact() && h.missing() == nil {
 		return loss
 	}

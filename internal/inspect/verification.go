@@ -32,7 +32,8 @@ type VerifiedModel struct {
 	StateLost    bool               `json:"state_lost"` // no checkpoint is left
 	SamplesLost  uint64             `json:"samples_lost"`
 	PendingLost  uint64             `json:"pending_lost"`
-	Notes        []string           `json:"notes"` // descriptions of the damage
+	MoreLost     bool               `json:"more_lost"` // the newest transactions may be lost, and with them samples that are not counted
+	Notes        []string           `json:"notes"`     // descriptions of the damage
 }
 
 // DecodeState returns an error if a learner cannot continue from a state.
@@ -54,7 +55,7 @@ func NewVerification(path string, v *persist.Outcome) *Verification {
 	for _, m := range v.Models {
 		r.Models = append(r.Models, VerifiedModel{
 			Model: m.Model, Checkpoints: generationReports(m.Checkpoints), JournalFirst: m.First, JournalLast: m.Last,
-			Pending: m.Pending, StateLost: m.Loss.State, SamplesLost: m.Loss.Samples, PendingLost: m.Loss.Pending, Notes: append([]string{}, m.Loss.Notes...),
+			Pending: m.Pending, StateLost: m.Loss.State, SamplesLost: m.Loss.Samples, PendingLost: m.Loss.Pending, MoreLost: m.Loss.More, Notes: append([]string{}, m.Loss.Notes...),
 		})
 	}
 	return r
@@ -66,7 +67,7 @@ func (r *Verification) Remedy() string {
 	switch {
 	case len(r.Models) == 0:
 		return "nothing in it can be used: " + restore + ", or edge run begins anew and keeps the damaged file beside it"
-	case slices.ContainsFunc(r.Models, func(m VerifiedModel) bool { return m.StateLost || m.SamplesLost > 0 }):
+	case slices.ContainsFunc(r.Models, func(m VerifiedModel) bool { return m.StateLost || m.SamplesLost > 0 || m.MoreLost }):
 		return "edge run carries over what is valid and keeps the damaged file beside it; if that is less than what a backup has: " + restore
 	}
 	return "edge run carries over what is valid and keeps the damaged file beside it"
@@ -106,6 +107,9 @@ func (r *Verification) Print(w io.Writer) {
 			learnt := ""
 			if m.StateLost {
 				learnt = "the learnt state, "
+			}
+			if m.MoreLost {
+				learnt += "at least "
 			}
 			fmt.Fprintf(w, "  lost: %s%s, %d that wait for a label or a correction\n", learnt, terminal.Count(int(m.SamplesLost), "sample"), m.PendingLost)
 		}
