@@ -29,7 +29,7 @@ func Check(cfg Config, models []ModelConfig) error {
 // untrainedModel stands for the models in Check.
 type untrainedModel struct{ prior *model.Posterior }
 
-func (u untrainedModel) Snapshot() *model.Posterior  { return u.prior }
+func (u untrainedModel) Snapshot() *model.Posterior { return u.prior }
 func (u untrainedModel) Status() *online.Status {
 	return &online.Status{Classes: new(online.ClassList)}
 }

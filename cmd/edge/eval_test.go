@@ -144,6 +144,38 @@ func TestEvalWithConfig(t *testing.T) {
 	}
 }
 
+// The labels of a file are read as those of the model's stream: in the column that it names, and by
+// its map, so that a trained state has the classes of the daemon.
+func TestLabelsOfTheStream(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("x,state,y\n")
+	for i := range 60 {
+		fmt.Fprintf(&b, "%d,%d,%d\n", i%3*10+i%7, i%3, i%3*5+i%4)
+	}
+	table := harness.WriteFile(t, "table.csv", b.String())
+	config := func(words string) string {
+		return harness.WriteFile(t, "edge.yaml", "streams: {s: {topics: [t], features: [x, y], label: state, on_missing: marginalise, label_map: {"+words+"}}}\nmodels: {m: {streams: [s]}}\n")
+	}
+	known := config(`0: "", 1: ok, 2: worn`)
+	r := evalJSON(t, table, "-c", known)[0]
+	if classes := strings.Join(r.Classes, " "); classes != "ok worn" || r.Samples != 40 {
+		t.Errorf("%d samples of %q", r.Samples, r.Classes)
+	}
+	db := filepath.Join(t.TempDir(), "edge.db")
+	if code, _, errOut := edge(t, "train", table, "-c", known, "-o", db, "--passes", "1"); code != exit.OK {
+		t.Fatal(errOut)
+	}
+	if _, out, _ := edge(t, "inspect", db, "--json"); !strings.Contains(out, `"worn"`) || !strings.Contains(out, `"ok"`) || strings.Contains(out, `"1"`) {
+		t.Errorf("the trained state has other classes:\n%s", out)
+	}
+	for _, command := range [][]string{{"eval", table}, {"eval", "split", table}, {"train", table}} {
+		code, _, errOut := edge(t, append(command, "-c", config("1: ok, 2: worn"))...)
+		if want := `table.csv:2:3: column "state": the label "0" is not in the map of labels, which has 1, 2, ok, worn`; code != exit.Runtime || !strings.Contains(errOut, want) {
+			t.Errorf("%s exits with %d: %s, want %s", command, code, errOut, want)
+		}
+	}
+}
+
 // A score that has no value, as kappa of one class, is – in the table.
 func TestEvalOfOneClass(t *testing.T) {
 	code, out, errOut := edge(t, "eval", harness.WriteFile(t, "one.csv", "a,label\n1,x\n2,x\n"))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"edge/internal/dataset"
+	"edge/stream/codec"
 	"edge/stream/field"
 )
 
@@ -42,6 +43,15 @@ func (c *Config) raw(names []string, name string) (*dataset.Raw, error) {
 		return nil, nil
 	}
 	return &dataset.Raw{Name: found[0], Stream: c.Streams[found[0]], LateMessages: 2 * c.MQTT.InflightWindow}, nil
+}
+
+// SetLabels sets how the labels in files of samples of a model are read: as those of its first
+// stream. Where data has the signals of one, the samples that its stage makes have classes as labels.
+func (c *Config) SetLabels(model string, data *dataset.Format) {
+	if streams := c.Models[model].Streams; data.Raw == nil && len(streams) > 0 {
+		s := c.Streams[streams[0]]
+		data.OwnLabel, data.Labels = codec.PlainName(s.Label), codec.NewLabelMap(s.LabelMap)
+	}
 }
 
 // SignalStreams returns the names of the streams with signals, sorted.

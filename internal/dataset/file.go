@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"edge/online"
+	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/signal"
 )
@@ -65,6 +66,7 @@ type File struct {
 	read    int      // rows of a raw file
 	raw     *rawFile // makes samples of the rows; nil: each is one
 	origin  Origin   // of the latest row
+	labels  codec.LabelMap
 	begun   firstRow
 	rising  rising
 	fillers fillers
@@ -115,7 +117,7 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &File{Name: BaseName(path), path: path, budget: &recordLimit{r: text, left: maxRecord}, decimal: f.Decimal, fixed: f.Decimal != 0, wanted: f.Features != nil}
+	d := &File{Name: BaseName(path), path: path, budget: &recordLimit{r: text, left: maxRecord}, decimal: f.Decimal, fixed: f.Decimal != 0, wanted: f.Features != nil, labels: f.Labels}
 	named, start := separatorLine(start)
 	sep := cmp.Or(f.Separator, named)
 	if sep == 0 {
@@ -235,7 +237,11 @@ func (d *File) Next(row *Row) error {
 			if err := d.checkLabel(i, cell); err != nil {
 				return err
 			}
-			row.Label = strings.Clone(cell)
+			class, err := d.labels.Class(cell)
+			if err != nil {
+				return d.at(i, fmt.Sprintf("column %s: %v", d.column(i), err))
+			}
+			row.Label = strings.Clone(class)
 		case missing(cell):
 			row.X[role] = math.NaN()
 		default:

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"edge/online"
+	"edge/stream/codec"
 	"edge/stream/field"
 )
 
@@ -19,17 +20,19 @@ import (
 // A column is given by its name or, if no column has that name, by its number, 1
 // being the first; 3-7 are five columns.
 type Format struct {
-	Label     string   // the label's column; "": that called label, else the last one
-	Unlabeled bool     // the file has no label unless Label names it
-	Columns   []string // of the features, in their order; nil: all but the label
-	Ignore    []string // columns that are left out
-	Device    string   // column of the device, which is no feature; "": none, or that of Raw
-	Time      string   // column of the times, which is no feature; "": none, or that of Raw
-	Separator rune     // between the cells; 0: a tab, ;, | or , whichever the lines have
-	Decimal   rune     // '.' or ','; 0: whichever the first number with a fraction has
-	Header    string   // yes, no or auto: whether the first line names the columns; "": auto
-	Idle      func()   // called before the wait for more of a pipe, whose format is then detected early; nil: not called
-	Raw       *Raw     // makes samples of a file of signals; nil: a row is a sample
+	Label     string         // the label's column; "": that called label, else the last one
+	Unlabeled bool           // the file has no label unless Label names it
+	Columns   []string       // of the features, in their order; nil: all but the label
+	Ignore    []string       // columns that are left out
+	Device    string         // column of the device, which is no feature; "": none, or that of Raw
+	Time      string         // column of the times, which is no feature; "": none, or that of Raw
+	Separator rune           // between the cells; 0: a tab, ;, | or , whichever the lines have
+	Decimal   rune           // '.' or ','; 0: whichever the first number with a fraction has
+	Header    string         // yes, no or auto: whether the first line names the columns; "": auto
+	Idle      func()         // called before the wait for more of a pipe, whose format is then detected early; nil: not called
+	Labels    codec.LabelMap // gives the class of each label; nil: the label itself; a file of signals has that of its stream
+	OwnLabel  string         // the label's column of a stream, where Label is empty and the file has it
+	Raw       *Raw           // makes samples of a file of signals; nil: a row is a sample
 
 	// Features are the names of a model's features, in its order; nil: all columns.
 	// Other columns are left out. They are matched by name, or by order if Columns
@@ -142,8 +145,8 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 	return c.roles, features, c.setDevice(deviceAt)
 }
 
-// label returns the label's column, −1 without one: that which a flag names, that called label, or
-// else the last one.
+// label returns the label's column, −1 without one: that which a flag names, that of the stream or called
+// label, or else the last one.
 func (c *chooser) label(f Format, leftOut []int) (int, error) {
 	if f.Label != "" || f.Unlabeled {
 		return c.one("--label", f.Label)
@@ -151,9 +154,11 @@ func (c *chooser) label(f Format, leftOut []int) (int, error) {
 	at := c.width - 1
 	for ; at >= 0 && slices.Contains(leftOut, at); at-- {
 	}
-	for i := at; i >= 0 && c.names != nil; i-- {
-		if c.names[i] == labelColumn && !slices.Contains(leftOut, i) && !slices.Contains(f.Columns, labelColumn) {
-			return i, nil
+	for _, name := range []string{f.OwnLabel, labelColumn} {
+		for i := at; i >= 0 && c.names != nil && name != ""; i-- {
+			if c.names[i] == name && !slices.Contains(leftOut, i) && !slices.Contains(f.Columns, name) {
+				return i, nil
+			}
 		}
 	}
 	return at, nil

@@ -330,6 +330,7 @@ func (e *Evaluation) configure() error {
 		return exit.With(exit.Usage, err)
 	}
 	e.config = c
+	c.SetLabels(e.Model, &e.Data.Format)
 	e.Arrival.OnMissing = cmp.Or(e.Arrival.OnMissing, onMissing(c, e.Model))
 	return nil
 }

@@ -121,6 +121,7 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		if t.Data.Raw, err = file.Raw(t.Model, t.Data.Stream); err != nil {
 			return nil, exit.With(exit.Usage, err)
 		}
+		file.SetLabels(t.Model, &t.Data.Format)
 	}
 	t.OnMissing = cmp.Or(t.OnMissing, codec.OnMissingMarginalise)
 	table, err := loadTable(ctx, path, &t.Data, cfg.Features, t.OnMissing, errOut)

@@ -14,6 +14,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/dataset"
+	"edge/internal/exit"
 	"edge/internal/process"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
@@ -48,6 +49,8 @@ type Player struct {
 	Sent func(row int)
 
 	samples, labels *codec.Encoder // of other payloads than those of AppendSample, and of delayed labels
+
+	classes codec.LabelMap // by which a daemon reads the labels
 
 	explained bool // Waiting was called in this pause
 }
@@ -180,7 +183,7 @@ func (b *playback) publishRow(ctx context.Context, row *dataset.Row) error {
 		inline = row.Label
 	}
 	if b.Scores != nil {
-		b.Scores.expect(row.Number, row.Label)
+		b.Scores.expect(row.Number, b.class(row.Label))
 	}
 	payload, err := b.payload(b.id(row.Number), row.X, inline)
 	if err == nil {
@@ -198,6 +201,24 @@ func (b *playback) publishRow(ctx context.Context, row *dataset.Row) error {
 	}
 	if labelled && b.Labels == "delayed" {
 		b.late = append(b.late, delayedLabel{row: row.Number, at: time.Now().Add(b.Delay.Time), label: row.Label, topic: b.Topic})
+	}
+	return nil
+}
+
+// class returns the class that a daemon makes of a label; that of no label is "".
+func (p *Player) class(label string) string {
+	if name, err := p.classes.Class(label); err == nil && label != "" {
+		return name
+	}
+	return label
+}
+
+// checkLabels returns an error if a daemon would refuse a label, or the row with it.
+func (p *Player) checkLabels(labels []string) error {
+	for _, label := range labels {
+		if _, err := p.classes.Class(label); err != nil {
+			return exit.With(exit.Usage, err)
+		}
 	}
 	return nil
 }

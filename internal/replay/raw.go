@@ -278,7 +278,7 @@ func (b *playback) expectSample(s dataset.RawSample) {
 	b.last++
 	b.follower.expect(s.ID, b.last)
 	if b.Scores != nil {
-		b.Scores.expect(b.last, s.Label)
+		b.Scores.expect(b.last, b.class(s.Label))
 	}
 }
 
@@ -345,6 +345,12 @@ func playRaw(ctx context.Context, src *Source, p *Player, raw *RawSource, mqtt m
 	}
 	if p.Labels == "inline" && len(summary.Classes) > 0 && !raw.labelled() {
 		return nil, exit.With(exit.Usage, fmt.Errorf("the payloads of stream %s have no labels, so that those of the file would teach nothing: give --labels delayed, which sends them by the ids of the samples, or --labels none; states of topics that are sticky are not sent", raw.File.Of().Name))
+	}
+	if p.labels != nil {
+		p.classes = p.labels.Labels()
+	}
+	if err := p.checkLabels(summary.Classes); err != nil {
+		return nil, err
 	}
 	total := int(summary.Tally.Rows)
 	if raw.First > 0 {

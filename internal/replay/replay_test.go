@@ -186,6 +186,35 @@ func TestLabelTopicsOfAReplay(t *testing.T) {
 	}
 }
 
+// The predictions are judged by the classes that a daemon makes of the labels, which are sent as they are.
+func TestClassesOfAReplay(t *testing.T) {
+	const row = "rms,kurtosis,peak_hz,state\n1,2,3,1\n1,2,3,2\n1,2,3,\n"
+	inline := func(words string) string {
+		return strings.Replace(minimal, "peak_hz]", "peak_hz], label_map: {"+words+"}", 1)
+	}
+	for name, tc := range map[string]struct{ config, labels, want string }{
+		"no map":        {minimal, "inline", "1 2"},
+		"of the stream": {inline("1: ok, 2: ''"), "inline", "ok "},
+		"of the topic":  {inline("1: ok, 2: worn") + "labels: [{topics: ['factory/+/vibration/label'], map: {1: a, 2: b}}]\n", "delayed", "a b"},
+		"lacks one":     {inline("1: ok"), "inline", `the label "2" is not in the map of labels, which has 1, ok`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, src := parsed(t, tc.config), &Source{Path: tableOf(t, row)}
+			src.Data.HeaderWord = "auto"
+			cfg.MQTT.Servers = []string{"mqtt://127.0.0.1:0"} // where nothing listens
+			p := &Player{Labels: tc.labels, Topic: "factory/p7/vibration", Fraction: 1}
+			_, err := File(t.Context(), src, p, cfg.MQTT, cfg, io.Discard)
+			got := p.class("1") + " " + p.class("2") + p.class("")
+			if err == nil || !strings.Contains(err.Error(), "127.0.0.1:0") {
+				got = fmt.Sprint(err)
+			}
+			if got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 // Samples have the shape that their stream reads; one that cannot be written, or would teach
 // nothing, is refused before the first.
 func TestShapeOfAReplay(t *testing.T) {

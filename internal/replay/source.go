@@ -92,6 +92,7 @@ func formatOn(src *Source, c *config.Config, topic string) (format dataset.Forma
 			continue
 		}
 		wanted := src.Data.Of(s.FeatureNames())
+		wanted.OwnLabel = codec.PlainName(s.Label)
 		d, failed := dataset.Open(src.Path, wanted)
 		if failed == nil {
 			return wanted, key, d.Close()
@@ -174,6 +175,13 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 		if err := p.writeFor(stream, cfg.Streams[stream], len(summary.Classes) > 0); err != nil {
 			return nil, exit.With(exit.Usage, err)
 		}
+		p.classes = codec.NewLabelMap(cfg.Streams[stream].LabelMap)
+	}
+	if p.labels != nil {
+		p.classes = p.labels.Labels()
+	}
+	if err := p.checkLabels(summary.Classes); err != nil {
+		return nil, err
 	}
 	total := summary.Rows
 	if src.Selection.First > 0 {

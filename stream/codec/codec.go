@@ -91,8 +91,8 @@ type schema struct {
 	maxBatch        int
 	scanned         bool // the scanner may read payloads of JSON
 	lenient         bool // some features may be missing, but not all
-	labels          labelMap
-	ignored         labelMap // words of a state that say nothing; nil: none
+	labels          LabelMap
+	ignored         LabelMap // words of a state that say nothing; nil: none
 	last            bool     // a label without an id is that of the newest sample
 	signals         *signals // nil: the payloads have features
 	batchPath       string   // of the array with the entries; "": none
@@ -160,7 +160,7 @@ func newSchema(s, from Stream, at int) *schema {
 	sh := &schema{
 		names: from.Stage.Signals, index: map[string]int{}, reserved: map[string]bool{}, columns: from.Columns,
 		id: from.ID, time: from.Time, label: from.Label, maxBatch: s.MaxBatch, marks: newMarks(from.Entries),
-		lenient: s.OnMissing != OnMissingReject, labels: newLabelMap(s.LabelMap),
+		lenient: s.OnMissing != OnMissingReject, labels: NewLabelMap(s.LabelMap),
 	}
 	sh.batchPath, sh.members = from.Entries.batch()
 	if len(sh.names) > 0 {
@@ -194,7 +194,7 @@ func (noCodec) decode([]byte) ([]Reading, *Refusal) {
 // NewLabelDecoder returns the decoder of messages that hold only labels.
 func NewLabelDecoder(l Labels) *Decoder {
 	s := DefaultStream()
-	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, batchPath: s.Entries.Batch, marks: newMarks(Entries{Device: l.Device}), labels: newLabelMap(l.Map), ignored: ignoredWords(l.Ignore), last: l.Last || l.Sticky}
+	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, batchPath: s.Entries.Batch, marks: newMarks(Entries{Device: l.Device}), labels: NewLabelMap(l.Map), ignored: ignoredWords(l.Ignore), last: l.Last || l.Sticky}
 	if l.Sticky {
 		sh.id = ""
 	}

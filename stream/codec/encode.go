@@ -73,7 +73,7 @@ func (e *Encoder) members() (all Paths) {
 
 // NewLabelEncoder returns the encoder of messages that hold only labels.
 func NewLabelEncoder(l Labels) *Encoder {
-	return &Encoder{of: Stream{Format: FormatJSON, ID: l.ID, Label: l.Label}}
+	return &Encoder{of: Stream{Format: FormatJSON, ID: l.ID, Label: l.Label, LabelMap: l.Map}}
 }
 
 // Timed reports whether the payloads have the time of their rows.
@@ -81,6 +81,9 @@ func (e *Encoder) Timed() bool { return e.has(e.of.Time) }
 
 // Labelled reports whether the payloads have labels.
 func (e *Encoder) Labelled() bool { return e.has(e.of.Label) }
+
+// Labels returns the map by which a daemon reads the labels of the payloads.
+func (e *Encoder) Labels() LabelMap { return NewLabelMap(e.of.LabelMap) }
 
 // Identified reports whether the payloads have the ids of their samples.
 func (e *Encoder) Identified() bool { return len(e.of.Stage.Signals) == 0 && e.has(e.of.ID) }

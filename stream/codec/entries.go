@@ -180,7 +180,7 @@ const measurement = "_measurement"
 type mark struct {
 	path  string
 	level bool     // it is a level of the device
-	words labelMap // that Where wants; nil: a level
+	words LabelMap // that Where wants; nil: a level
 	any   bool     // Where wants any value
 }
 

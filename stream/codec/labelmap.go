@@ -12,17 +12,17 @@ import (
 	"edge/stream/field"
 )
 
-// labelMap maps the labels in payloads to names of classes, or to "" where a word is no label.
+// LabelMap maps the labels in payloads to names of classes, or to "" where a word is no label.
 // Nil maps every text, whole number and boolean to itself.
-type labelMap map[string]string
+type LabelMap map[string]string
 
-// newLabelMap returns the map of a configuration. A number among its keys stands for
+// NewLabelMap returns the map of a configuration. A number among its keys stands for
 // all its spellings.
-func newLabelMap(of map[string]string) labelMap {
+func NewLabelMap(of map[string]string) LabelMap {
 	if len(of) == 0 {
 		return nil
 	}
-	m := labelMap(maps.Clone(of))
+	m := LabelMap(maps.Clone(of))
 	for _, name := range of { // edge replay and people send the names of classes
 		if _, taken := m[name]; !taken && name != "" {
 			m[name] = name
@@ -56,7 +56,7 @@ func checkLabelMap(key string, of map[string]string, none bool) error {
 }
 
 // class returns the class of a text, "" for one that is no label.
-func (m labelMap) class(text string) (string, bool) {
+func (m LabelMap) class(text string) (string, bool) {
 	if m == nil {
 		return text, true
 	}
@@ -69,6 +69,16 @@ func (m labelMap) class(text string) (string, bool) {
 	}
 	name, ok := m[number]
 	return name, ok
+}
+
+// Class returns the class of a text, "" for one that is no label. The error is that of a text
+// which the map does not have.
+func (m LabelMap) Class(text string) (string, error) {
+	name, ok := m.class(text)
+	if !ok {
+		return "", fmt.Errorf("the label %.40q is not in the map of labels, which has %s", text, field.Listed(field.Names(m), 20))
+	}
+	return name, nil
 }
 
 // CheckLabel returns an error unless a text may be the name of a class.

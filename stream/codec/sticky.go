@@ -36,7 +36,7 @@ func (l Labels) validateSticky() error {
 			field.Check(l.Teach.Every <= 0, "teach.every", l.Teach.Every, needs),
 			field.Check(len(l.Ignore) == 0, "ignore", fmt.Sprintf("%.40q", l.Ignore), needs))
 	}
-	known := newLabelMap(l.Map)
+	known := NewLabelMap(l.Map)
 	for _, word := range l.Ignore {
 		_, both := known.class(word)
 		errs = append(errs,
@@ -48,12 +48,12 @@ func (l Labels) validateSticky() error {
 
 // ignoredWords returns the words of a state that say nothing, nil for none. A number stands for all
 // its spellings.
-func ignoredWords(words []string) labelMap {
+func ignoredWords(words []string) LabelMap {
 	of := make(map[string]string, len(words))
 	for _, word := range words {
 		of[word] = ""
 	}
-	return newLabelMap(of)
+	return NewLabelMap(of)
 }
 
 // ignores reports whether a text of a state says nothing.
