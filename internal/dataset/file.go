@@ -52,24 +52,29 @@ type File struct {
 	Features []string // D names, in the order of a row's X
 	Header   bool     // the first line names the columns
 
-	path    string
-	file    io.Closer
-	budget  *recordLimit
-	csv     *csv.Reader
-	names   []string // of the columns; nil: no header
-	first   []string // line, to be returned by Next; nil: none
-	roles   []int    // of each column: the index of a feature, ignored or label
-	decimal rune     // sign of the numbers; 0: no number had a fraction so far
-	fixed   bool     // decimal was given
-	wanted  bool     // the features are those of a model: none can be left out
-	number  int
-	read    int      // rows of a raw file
-	raw     *rawFile // makes samples of the rows; nil: each is one
-	origin  Origin   // of the latest row
-	labels  codec.LabelMap
-	begun   firstRow
+	path   string
+	file   io.Closer
+	budget *recordLimit
+	csv    *csv.Reader
+	names  []string // of the columns; nil: no header
+	first  []string // line, to be returned by Next; nil: none
+	roles  []int    // of each column: the index of a feature, ignored or label
+	wanted bool     // the features are those of a model: none can be left out
+	number int
+	read   int      // rows of a raw file
+	raw    *rawFile // makes samples of the rows; nil: each is one
+	origin Origin   // of the latest row
+	labels codec.LabelMap
+	begun  firstRow
+	sign
 	rising  rising
 	fillers fillers
+}
+
+// sign is the decimal sign of the numbers.
+type sign struct {
+	decimal rune // 0: no number had a fraction so far
+	fixed   bool // it was given
 }
 
 // firstRow is what Doubt needs of the first row.
@@ -117,7 +122,7 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &File{Name: BaseName(path), path: path, budget: &recordLimit{r: text, left: maxRecord}, decimal: f.Decimal, fixed: f.Decimal != 0, wanted: f.Features != nil, labels: f.Labels}
+	d := &File{Name: BaseName(path), path: path, budget: &recordLimit{r: text, left: maxRecord}, sign: sign{f.Decimal, f.Decimal != 0}, wanted: f.Features != nil, labels: f.Labels}
 	named, start := separatorLine(start)
 	sep := cmp.Or(f.Separator, named)
 	if sep == 0 {

@@ -48,11 +48,15 @@ type Player struct {
 	// Sent, if set, is called after each row.
 	Sent func(row int)
 
-	samples, labels *codec.Encoder // of other payloads than those of AppendSample, and of delayed labels
-
-	classes codec.LabelMap // by which a daemon reads the labels
+	payloads
 
 	explained bool // Waiting was called in this pause
+}
+
+// payloads are how a daemon reads what is published.
+type payloads struct {
+	samples, labels *codec.Encoder // of other payloads than those of AppendSample, and of delayed labels
+	classes         codec.LabelMap // of the labels
 }
 
 const (
