@@ -176,6 +176,23 @@ func TestLabelsOfTheStream(t *testing.T) {
 	}
 }
 
+// A label that a topic under labels calls otherwise is told.
+func TestLabelsOfTopics(t *testing.T) {
+	table := harness.WriteFile(t, "table.csv", "x,label\n"+strings.Repeat("1,0\n5,1\n", 30))
+	config := func(more string) string {
+		return harness.WriteFile(t, "edge.yaml", "streams: {s: {topics: [t], features: [x]"+more+"}}\nlabels: [{topics: [t/state], map: {0: idle, 1: run}}, {topics: [t/more]}]\nmodels: {m: {streams: [s]}}\n")
+	}
+	const doubt = `table.csv: the label "0" of the file is "idle" where it comes on t/state (map), and a class of its own here`
+	for _, command := range [][]string{{"eval", table}, {"train", table, "--passes", "1"}} {
+		if _, _, errOut := edge(t, append(command, "-c", config(""))...); !strings.Contains(errOut, doubt) {
+			t.Errorf("%s: %s", command, errOut)
+		}
+		if _, _, errOut := edge(t, append(command, "-c", config(", label_map: {0: idle, 1: run}"))...); strings.Contains(errOut, "(map)") {
+			t.Errorf("%s, with label_map: %s", command, errOut)
+		}
+	}
+}
+
 // A score that has no value, as kappa of one class, is – in the table.
 func TestEvalOfOneClass(t *testing.T) {
 	code, out, errOut := edge(t, "eval", harness.WriteFile(t, "one.csv", "a,label\n1,x\n2,x\n"))

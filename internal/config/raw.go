@@ -54,6 +54,23 @@ func (c *Config) SetLabels(model string, data *dataset.Format) {
 	}
 }
 
+// LabelDoubt says of the classes in a file that one is called otherwise where it comes on a topic
+// under labels, so that the daemon would learn it as another one; "" if there is none.
+func (c *Config) LabelDoubt(model string, classes []string) string {
+	for _, l := range c.Labels {
+		if l.Model != "" && l.Model != model {
+			continue
+		}
+		words := codec.NewLabelMap(l.Map)
+		for _, class := range classes {
+			if name, err := words.Class(class); err == nil && name != class {
+				return fmt.Sprintf("the label %s of the file is %q where it comes on %s (map), and a class of its own here: label_map of the stream, with the same words, makes them the same", field.Quote(class), name, strings.Join(l.Topics, ", "))
+			}
+		}
+	}
+	return ""
+}
+
 // SignalStreams returns the names of the streams with signals, sorted.
 func (c *Config) SignalStreams() (names []string) {
 	for _, name := range field.Names(c.Streams) {

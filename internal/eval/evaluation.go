@@ -171,6 +171,7 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 		return nil, err
 	}
 	e.Data.Warn(errOut, path, columns.Doubt)
+	warnOfLabels(errOut, path, e.config, e.Model, columns.Classes)
 	if len(columns.Classes) == 0 && columns.Raw {
 		return nil, fmt.Errorf("%s: %w with a label: %s", path, dataset.ErrNoSample, columns.Tally)
 	} else if len(columns.Classes) == 0 {

@@ -102,6 +102,16 @@ func tell(t *dataset.Table, how string, errOut io.Writer) {
 	}
 }
 
+// warnOfLabels writes what a configuration makes doubtful about the classes in a file; c may be nil.
+func warnOfLabels(w io.Writer, path string, c *config.Config, model string, classes []string) {
+	if c == nil {
+		return
+	}
+	if doubt := c.LabelDoubt(model, classes); doubt != "" {
+		fmt.Fprintf(w, "%s: %s\n", path, doubt)
+	}
+}
+
 // noRows returns the error for a file of which on_missing leaves no row to judge or to learn.
 func noRows(path, how string) error { return fmt.Errorf("%s: every row lacks %s", path, lack(how)) }
 
