@@ -168,6 +168,9 @@ func TestLabelsOfTheStream(t *testing.T) {
 	if _, out, _ := edge(t, "inspect", db, "--json"); !strings.Contains(out, `"worn"`) || !strings.Contains(out, `"ok"`) || strings.Contains(out, `"1"`) {
 		t.Errorf("the trained state has other classes:\n%s", out)
 	}
+	if code, out, errOut := edge(t, "predict", "--state", db, "-c", known, table, "--label", "state"); code != exit.OK || !strings.Contains(out, `"label":"worn"`) || strings.Contains(out, `"label":"2"`) {
+		t.Errorf("predict has other labels than classes: %s%s", out, errOut)
+	}
 	for _, command := range [][]string{{"eval", table}, {"eval", "split", table}, {"train", table}} {
 		code, _, errOut := edge(t, append(command, "-c", config("1: ok, 2: worn"))...)
 		if want := `table.csv:2:3: column "state": the label "0" is not in the map of labels, which has 1, 2, ok, worn`; code != exit.Runtime || !strings.Contains(errOut, want) {

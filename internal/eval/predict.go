@@ -107,6 +107,7 @@ func (p *Prediction) learner() (*online.Learner, error) {
 		if p.Data.Raw, err = cfg.Raw(name, p.Data.Stream); err != nil {
 			return nil, exit.With(exit.Usage, err)
 		}
+		cfg.SetLabels(name, &p.Data.Format)
 	}
 	learner, kept, learnt, err := statefile.Restore(store, name, cfg)
 	if err == nil && !learnt && len(kept.Records) > 0 {
