@@ -209,6 +209,12 @@ func TestEvalSplitsOfSignals(t *testing.T) {
 
 	samples := filepath.Join(t.TempDir(), "samples.csv")
 	edge(t, "windows", data, "-c", config, "-o", samples)
+	if _, _, errOut := edge(t, "eval", samples, "-c", config); !strings.Contains(errOut, "it shares rows with the one before") {
+		t.Errorf("of the windows that edge windows has printed eval says %s", errOut)
+	}
+	if code, _, errOut := edge(t, "eval", "split", samples, "-c", config, "--folds", "3"); code != exit.Usage || !strings.Contains(errOut, "--force") {
+		t.Errorf("random folds of them exit with %d: %s", code, errOut)
+	}
 	if code, _, errOut := edge(t, "eval", "split", samples, "-c", config, "--split", "device"); code != exit.Usage || !strings.Contains(errOut, "--device NAME") {
 		t.Errorf("samples without a device exit with %d: %s", code, errOut)
 	}

@@ -180,7 +180,7 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 	if columns.Raw {
 		fmt.Fprintf(errOut, "%s: %s\n", dataset.BaseName(path), columns.Tally)
 	}
-	if err := e.checkOverlap(columns.Raw, errOut, dataset.BaseName(path)); err != nil {
+	if err := e.checkOverlap(errOut, dataset.BaseName(path)); err != nil {
 		return nil, err
 	}
 	if n := len(columns.Classes); e.Selection.Shuffle == nil && columns.Runs == n && n > 1 && columns.Rows >= 2*n {

@@ -88,7 +88,7 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	if e.Selection.First > 0 || e.Selection.Shuffle != nil {
 		return nil, errors.New("--first and --shuffle select rows of a stream; held-out rows have permutations of their own: give --seed")
 	}
-	if err := e.checkOverlap(table.Raw, errOut, table.Name); err != nil {
+	if err := e.checkOverlap(errOut, table.Name); err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}
 	all, err := e.Splits.cut(e.Mode, table)
