@@ -71,6 +71,13 @@ func SampleFor(paths []string, data *dataset.Options, signals map[string]*Signal
 	if data.TimeColumn != "" && len(signals) == 0 {
 		command += " --time " + word(data.TimeColumn)
 	}
+	if labels.Len() > 0 { // a stream of signals has them
+		for _, f := range []struct{ flag, value string }{{"--label", data.Label}, {"--columns", strings.Join(data.Columns, ",")}, {"--ignore", strings.Join(data.Ignore, ",")}} {
+			if f.value != "" {
+				command += " " + f.flag + " " + word(f.value)
+			}
+		}
+	}
 	if data.DeviceColumn != "" {
 		command += " --device " + word(data.DeviceColumn)
 	}

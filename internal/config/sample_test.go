@@ -206,3 +206,17 @@ func TestSampleForNames(t *testing.T) {
 		}
 	}
 }
+
+// The command in the sample has the flags that chose the columns, without which replay refuses the file.
+func TestSampleNamesTheFlags(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "room.csv")
+	if err := os.WriteFile(path, []byte("when,x,state,y\nnoon,1,a,2\nnight,3,b,4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var data dataset.Options
+	data.Label, data.Ignore = "state", []string{"when", "y"}
+	text, err := SampleFor([]string{path}, &data, nil, io.Discard)
+	if want := "# Learns what this publishes: edge replay FILE --label state --ignore \"when,y\"\n"; err != nil || !strings.HasPrefix(string(text), want) {
+		t.Errorf("%v: %s", err, text)
+	}
+}
