@@ -200,7 +200,6 @@ func TestClassesOfAReplay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, src := parsed(t, tc.config), &Source{Path: tableOf(t, row)}
-			src.Data.HeaderWord = "auto"
 			cfg.MQTT.Servers = []string{"mqtt://127.0.0.1:0"} // where nothing listens
 			p := &Player{Labels: tc.labels, Topic: "factory/p7/vibration", Fraction: 1}
 			_, err := File(t.Context(), src, p, cfg.MQTT, cfg, io.Discard)
