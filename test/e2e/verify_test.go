@@ -71,7 +71,7 @@ func TestVerify(t *testing.T) {
 			damaged++
 			predicted := map[string]persist.Loss{}
 			for _, m := range r.Models {
-				predicted[m.Model] = persist.Loss{State: m.StateLost, Samples: m.SamplesLost, Pending: m.PendingLost, Notes: m.Notes}
+				predicted[m.Model] = persist.Loss{State: m.StateLost, Samples: m.SamplesLost, Pending: m.PendingLost, More: m.MoreLost, Notes: m.Notes}
 			}
 			if diff := cmp.Diff(recovery.Models, predicted); diff != "" {
 				t.Errorf("page %d %s: −repaired +predicted:\n%s", n, name, diff)
