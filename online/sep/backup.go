@@ -4,11 +4,11 @@ import "slices"
 
 // backup is a copy of the state before a step, for Undo.
 type backup struct {
-	state           // without the absorbed sites' precisions above the diagonals, which are in before
-	window     int  // points of the window
-	copied     bool // before has these precisions since the last save
-	sitesKept  bool // sites and points were copied since then
-	paramsKept bool // parameters and optimiser were
+	state                  // without the absorbed sites' precisions
+	A          [][]float64 // of each horizon, C×M(M+1)/2: these
+	window     int         // points of the window
+	sitesKept  bool        // sites and points were copied since the last save
+	paramsKept bool        // parameters and optimiser were
 }
 
 // newBackup makes room for a copy of s.
@@ -22,25 +22,22 @@ func newBackup(s *state) backup {
 	b.scale.Mu, b.scale.Sd = slices.Clone(s.scale.Mu), slices.Clone(s.scale.Sd)
 	for h := range b.sites {
 		to, from := &b.sites[h], &s.sites[h]
-		to.diagonal, to.b = slices.Clone(from.diagonal), slices.Clone(from.b)
+		to.diagonal, to.b = nil, slices.Clone(from.b)
 		for i, sites := range from.window() {
 			*to.window()[i] = slices.Clone(*sites)
 		}
+		b.A = append(b.A, make([]float64, len(from.b)/s.params.M*packed(s.params.M)))
 	}
 	return b
 }
 
-// saved returns the copy of the precision of latent function k under horizon h.
-func (b *Bank) saved(h, k int) precision { return precisionOf(&b.backup.sites[h], &b.before[h], k) }
-
 // save begins a copy of the bank's state, which has its shape. It copies little: a step
-// copies the rest before it changes that. If copied is true, before has a part of that.
-func (b *Bank) save(copied bool) {
+// copies the rest before it changes that.
+func (b *Bank) save() {
 	to := &b.backup
 	copy(to.scale.Mu, b.scale.Mu)
 	copy(to.scale.Sd, b.scale.Sd)
 	to.filtered, to.waiting = b.filtered, b.waiting
-	to.copied = copied
 	to.window, to.sitesKept, to.paramsKept = len(b.winY), false, false
 }
 
@@ -62,7 +59,6 @@ func (b *Bank) keepSites() {
 	if b.backup.sitesKept {
 		return
 	}
-	b.makeBefore()
 	b.keepPoints()
 	for h := range b.sites {
 		for k := range b.view.Latent {
@@ -82,10 +78,7 @@ func (b *Bank) keepPoints() {
 // keep copies the sites of latent function k under horizon h.
 func (b *Bank) keep(h, k int) {
 	to, m := &b.backup, b.cfg.Inducing
-	from, saved := b.precision(h, k), b.saved(h, k)
-	if copy(saved.diagonal, from.diagonal); !to.copied {
-		saved.copyRows(from)
-	}
+	b.precision(h, k).pack(to.A[h][k*packed(m):])
 	copy(to.sites[h].b[k*m:(k+1)*m], b.sites[h].b[k*m:])
 	for i, sites := range b.sites[h].window() {
 		copy((*to.sites[h].window()[i])[k*b.capacity:][:to.window], (*sites)[k*b.capacity:])
@@ -110,9 +103,7 @@ func (b *Bank) restore() {
 	for h := range b.sites {
 		for k := range b.view.Latent {
 			if from.sitesKept {
-				to, saved := b.precision(h, k), b.saved(h, k)
-				copy(to.diagonal, saved.diagonal)
-				to.copyRows(saved)
+				b.precision(h, k).unpack(from.A[h][k*packed(m):])
 				copy(b.sites[h].b[k*m:(k+1)*m], from.sites[h].b[k*m:])
 			}
 			for i, sites := range b.sites[h].window() {

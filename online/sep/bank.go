@@ -219,10 +219,7 @@ func (b *Bank) allocate() {
 	b.rest()
 	sites, posteriors := b.sites, b.view.Bank
 	if b.shared {
-		b.before, posteriors = posteriors, nil
-		if b.view.Memory = b.takeSpare(); b.view.Memory != nil {
-			posteriors, _ = b.laid(b.view.Memory, len(b.view.Latent))
-		}
+		posteriors = b.takeSpare()
 	}
 	b.state = state{
 		params: model.NewParams(m, d),
@@ -267,9 +264,7 @@ func (b *Bank) reserve(c int) {
 		for _, sites := range z.window() {
 			*sites = withRoom(*sites, c*b.capacity)
 		}
-	}
-	if cap(b.view.Bank[0].U) < c*m*m {
-		b.enlarge(c)
+		b.view.Bank[h].Reserve(c)
 	}
 }
 

@@ -256,41 +256,11 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Undo restores the state before a step that failed half way, whether or not a snapshot shares
-// it, which stays as it is.
+// Undo restores the state before a step that failed half way.
 func TestUndo(t *testing.T) {
-	for name, prepare := range map[string]func(b *Bank, rng *rand.Rand){
-		"no snapshot":       func(*Bank, *rand.Rand) {},
-		"of this state":     func(b *Bank, _ *rand.Rand) { b.Share() },
-		"of the one before": func(b *Bank, rng *rand.Rand) { b.Share(); feed(t, b, rng, 2) },
-		"after a rest":      func(b *Bank, rng *rand.Rand) { b.Share(); feed(t, b, rng, 2); b.Rest() },
-		"of fewer classes": func(b *Bank, rng *rand.Rand) {
-			b.Share()
-			b.Grow(3)
-			b.Own()
-			if err := b.Refresh(); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(9, 9))
-			b := newTestBank(t, testConfig(3), rng)
-			b.Reuse(func(*model.Memory) bool { return true })
-			feed(t, b, rng, 31)
-			snapshot := b.view.Snapshot().Bank
-			shown := answering(snapshot)
-			prepare(b, rng)
-			refuseStep(t, b, rng)
-			if !slices.Equal(answering(snapshot), shown) && name != "no snapshot" {
-				t.Error("the snapshot has changed")
-			}
-		})
-	}
-}
-
-// refuseStep learns a step that fails, and checks that it leaves no trace.
-func refuseStep(t *testing.T, b *Bank, rng *rand.Rand) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	b := newTestBank(t, testConfig(3), rng)
+	feed(t, b, rng, 31)
 	before := encoded(b)
 	mean := slices.Clone(b.view.Bank[1].Mean)
 	b.opt.V[0] = math.NaN() // poisons the gradient step

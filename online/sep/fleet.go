@@ -34,6 +34,7 @@ func (z *joined) sumsOf(k, m int) (a, sum []float64) {
 func (b *Bank) Join(own []int, foreign int) {
 	m, c := b.cfg.Inducing, len(b.view.Latent)
 	b.Rest()
+	b.forgetJoined()
 	b.joined, b.foreign, b.OwnWeights = nil, nil, nil
 	b.view.Bank = slices.Clone(b.view.Bank[:len(b.sites)])
 	for _, h := range own {
@@ -236,7 +237,7 @@ func (b *Bank) refreshJoined(h, k int, y []float64) {
 // refreshForeign computes the posteriors of the foreign latent functions, the last ones of a
 // fleet.
 func (b *Bank) refreshForeign() {
-	b.behind = false
+	b.forgetJoined()
 	m, c := b.cfg.Inducing, len(b.view.Latent)
 	for f := range b.foreign {
 		g := &b.foreign[f]

@@ -31,8 +31,8 @@ func TestRebuildTakesMemoryAgain(t *testing.T) {
 		if spare == nil {
 			t.Fatal("there is no earlier snapshot")
 		}
-		snapshot := b.view.Snapshot().Bank
-		before := answering(snapshot)
+		snapshot := b.view.Memory
+		before := slices.Clone(snapshot.Floats)
 		build(fresh)
 		build(b)
 		if !bytes.Equal(encoded(b), encoded(fresh)) {
@@ -44,19 +44,10 @@ func TestRebuildTakesMemoryAgain(t *testing.T) {
 		if taken := &b.view.Bank[0].U[0] == &spare.Floats[0]; taken == read {
 			t.Errorf("read %t: the memory of the earlier snapshot is taken: %t", read, taken)
 		}
-		if !slices.Equal(answering(snapshot), before) {
+		if !slices.Equal(snapshot.Floats, before) {
 			t.Errorf("read %t: the present snapshot has changed", read)
 		}
 	}
-}
-
-// answering returns the numbers of posteriors by which they answer: those above the diagonals are
-// the learner's.
-func answering(bank []model.Gaussian) (all []float64) {
-	for _, g := range bank {
-		all = append(append(all, lowerTriangles(g.U, g.M)...), g.Mean...)
-	}
-	return all
 }
 
 // Rest leaves no part of the memory of a step reachable, which is one piece for several parts.
@@ -68,7 +59,7 @@ func TestRestReleasesTheStep(t *testing.T) {
 	feed(t, b, rng, 200)
 	parts := map[string]weak.Pointer[float64]{
 		"rows": weak.Make(&b.work.u[0]), "rows for the gradient": weak.Make(&b.work.grad.fresh[0]), "gradient": weak.Make(&b.work.grad.ev[0].kk[0]),
-		"backup": weak.Make(&b.backup.sites[0].b[0]), "room for it": weak.Make(&b.before[0].U[0]), "basis": weak.Make(&b.spares[0].L[0]),
+		"backup": weak.Make(&b.backup.A[0][0]), "basis": weak.Make(&b.spares[0].L[0]),
 	}
 	b.Rest()
 	runtime.GC()

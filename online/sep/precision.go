@@ -1,7 +1,5 @@
 package sep
 
-import "edge/model"
-
 // precision is the precision A = Σ s1·w·wᵀ of the absorbed sites of one latent function,
 // M×M and symmetric. It has little memory of its own: its rows below the diagonal are
 // stored above the diagonal of the posterior's factor, where model.Gaussian leaves
@@ -14,11 +12,9 @@ type precision struct {
 
 // precision returns that of latent function k under horizon h. Own comes before a change
 // of it.
-func (b *Bank) precision(h, k int) precision { return precisionOf(&b.sites[h], &b.view.Bank[h], k) }
-
-func precisionOf(z *horizon, g *model.Gaussian, k int) precision {
-	m := g.M
-	return precision{m, z.diagonal[k*m : (k+1)*m], g.U[k*m*m : (k+1)*m*m]}
+func (b *Bank) precision(h, k int) precision {
+	m := b.cfg.Inducing
+	return precision{m, b.sites[h].diagonal[k*m : (k+1)*m], b.view.Bank[h].U[k*m*m : (k+1)*m*m]}
 }
 
 // row returns row i of A left of the diagonal.
@@ -59,11 +55,23 @@ func (p precision) clear() {
 	clear(p.diagonal)
 }
 
-// copyRows copies the rows of another one below the diagonal.
-func (p precision) copyRows(from precision) {
-	for i := range p.m {
-		copy(p.row(i), from.row(i))
+// pack stores the lower triangle of A row by row at the beginning of dst, and returns
+// the rest of dst.
+func (p precision) pack(dst []float64) []float64 {
+	for i, v := range p.diagonal {
+		dst = dst[copy(dst, p.row(i)):]
+		dst[0], dst = v, dst[1:]
 	}
+	return dst
+}
+
+// unpack replaces A by the triangle that pack stored, and returns the rest of src.
+func (p precision) unpack(src []float64) []float64 {
+	for i := range p.diagonal {
+		src = src[copy(p.row(i), src):]
+		p.diagonal[i], src = src[0], src[1:]
+	}
+	return src
 }
 
 // packed is the number of elements of a lower triangle of M rows.

@@ -29,13 +29,14 @@ func TestPrecisionBesideFactor(t *testing.T) {
 		for k := range a {
 			b.precision(0, k).store(a[k])
 		}
-		var copies [2]precision
+		pack := make([]float64, 2*packed(m))
+		if rest := b.precision(0, 1).pack(b.precision(0, 0).pack(pack)); len(rest) != 0 {
+			t.Errorf("M = %d: %d elements of %d are left", m, len(rest), len(pack))
+		}
+		if want := slices.Concat(lowerTriangles(a[0], m), lowerTriangles(a[1], m)); !slices.Equal(pack, want) {
+			t.Errorf("M = %d: packed %v, want %v", m, pack, want)
+		}
 		for k := range a {
-			copies[k] = precision{m, slices.Clone(b.precision(0, k).diagonal), make([]float64, m*m)}
-			copies[k].copyRows(b.precision(0, k))
-			if used := lowerTriangles(copies[k].u, m); slices.ContainsFunc(used, func(v float64) bool { return v != 0 }) {
-				t.Errorf("M = %d: a copy is in the factor's place: %v", m, used)
-			}
 			b.precision(0, k).fade(0.5)
 			got := make([]float64, m*m)
 			b.precision(0, k).load(got)
@@ -46,10 +47,7 @@ func TestPrecisionBesideFactor(t *testing.T) {
 			}
 			b.precision(0, k).clear()
 		}
-		for k := range a {
-			b.precision(0, k).copyRows(copies[k])
-			copy(b.precision(0, k).diagonal, copies[k].diagonal)
-		}
+		b.precision(0, 1).unpack(b.precision(0, 0).unpack(pack))
 		if got := lowerTriangles(b.view.Bank[0].U, m); !slices.Equal(got, factors) {
 			t.Errorf("M = %d: the factors became %v, were %v", m, got, factors)
 		}

@@ -22,10 +22,9 @@ type Minibatch struct {
 
 // Save copies the state, for Undo.
 func (b *Bank) Save() {
-	copied := b.shared
 	b.ownForStep()
 	b.makeWork()
-	b.save(copied)
+	b.save()
 	b.saveJoined()
 }
 

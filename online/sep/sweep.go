@@ -170,9 +170,6 @@ func (b *Bank) sweep(s sweeping) error {
 		s.first = total - s.n
 	}
 	t.sweeping = s
-	if !b.backup.sitesKept {
-		b.makeBefore()
-	}
 	points, posteriors := total-s.first, len(b.sites)*len(b.view.Latent)
 	if err := b.team.run(posteriors, float64(points)*m*(m/2+float64(2*s.n)), t.marginals); err != nil {
 		return err

@@ -138,7 +138,7 @@ func (b *Bank) bind() {
 // step allocates it again.
 func (b *Bank) Rest() {
 	b.dropStep()
-	b.spare, b.before = nil, nil
+	b.spare = nil
 }
 
 // rest comes before a change of the bank's shape. The pool keeps the workspace for the next step,
