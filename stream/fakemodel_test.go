@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	"edge/model"
 	"edge/online"
@@ -121,6 +122,14 @@ func (m *fakeModel) record(i int) online.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.records[i]
+}
+
+// hasLearnt checks what learnt returns. It waits for as many records: a node counts them before it
+// hands them over.
+func (m *fakeModel) hasLearnt(t *testing.T, want []string) {
+	t.Helper()
+	eventually(t, "as many records as are expected", func() bool { return len(m.learnt()) >= len(want) })
+	equal(t, "learnt", m.learnt(), want)
 }
 
 // learnt returns "label x0" for each observation, and "|" for each boundary.

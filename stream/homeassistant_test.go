@@ -57,7 +57,7 @@ func TestHomeAssistant(t *testing.T) {
 		// A person labels the last sample.
 		h.label(`so "ok"`)
 		eventually(t, "the label to be learnt", func() bool { return d.Stats().Learned == 4 })
-		equal(t, "learnt", d.model.learnt(), []string{`so "ok" 1`, "worn 2", "worn 3", `so "ok" 4`})
+		d.model.hasLearnt(t, []string{`so "ok" 1`, "worn 2", "worn 3", `so "ok" 4`})
 
 		// The person switches learning off.
 		h.toggle("Learning", "OFF")
