@@ -21,7 +21,7 @@ ALONE   := ./ci/... ./cmd/edge-lab ./configs ./lab/... ./model/... ./persist \
 
 # Tests that learn for long, run commands, measure memory, or damage each part of a file, in a test's own
 # goroutine or in processes with one, and long ones of daemons that shorter ones also run
-LASTING := TestDamagedFleetStates|TestFleetMemory|TestVerify|TestSecretsStaySecret|TestFailpointsHaveTheirPlaces|TestStateFileTakenAwayAtEachOperation|TestConfigSampleOfSignals|TestFilesAsPeopleHaveThem|TestEvalSplitsOfSignals|TestEvalSeeds|TestEvalReport|TestRestoreCarriesOnExactly|TestWeightsCarryOnExactly|TestClassWeightsFindTheRare|TestStackLearnsWaves|TestMemberForestsAreRestored|TestSharedBasisIsReplayed|TestNewcomerLeavesOutALiar|TestMergesAreReplayed|TestLearnsWithMissingFeatures|TestHardNumbers|TestMemoryOfClasses|TestTemporal|TestDriftCarriesOnExactly|TestEveryKindCarriesOnExactly|TestFilteredCarryOnExactly|TestBuildInSeveralPasses|TestRemoveClass|TestEndure.*|TestForestSize|TestForestLearnsCells|TestLoadIsOneByOne|TestExpect|TestForestsOfAMergeEvent|TestFleetLeavesTheOwnPosterior|TestMemoryIsUsedAgain|TestBasisSimulation|TestReplayOfSignals|TestInventedClasses|TestPowerLoss|TestEachOperationFails|TestKilledAtEachOperation|TestFleetSimulation|TestCalibratesFeaturesThatMoved|TestCalibrationExactly|TestGarbageIsNotCalibrated|TestChangedContributions|TestLiesInContributions|TestClassesAsTheLearner
+LASTING := $(shell paste -sd'|' ci/race.txt)
 
 .PHONY: help build test slow race torture faults load soak simulate defects endure bench fuzz cover lint vuln arm sizes emulate demo clean
 

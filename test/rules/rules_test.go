@@ -11,8 +11,10 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -224,6 +226,33 @@ func TestFunctionSize(t *testing.T) {
 			}
 			if n := s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line + 1; n > maxLength {
 				t.Errorf("%s: %s has %d lines, want %d at most, or a reason after Long: in its comment", s.set.Position(f.Pos()), f.Name.Name, n, maxLength)
+			}
+		}
+	}
+}
+
+// The lists of tests that CI leaves out, under the race detector or an emulator, name tests that
+// exist: a test with a new name would run there unnoticed, and for long.
+func TestLeftOutTestsExist(t *testing.T) {
+	var names []string
+	for _, s := range read(t, sources) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasSuffix(s.path, "_test.go") {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	for _, list := range []string{"ci/race.txt", "ci/emulate/long.txt", "ci/emulate/never.txt"} {
+		text, err := os.ReadFile(filepath.Join(root, list))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for pattern := range strings.Lines(string(text)) {
+			re, err := regexp.Compile("^" + strings.TrimSpace(pattern))
+			if err != nil {
+				t.Errorf("%s: %v", list, err)
+			} else if !slices.ContainsFunc(names, re.MatchString) {
+				t.Errorf("%s: no test is called %s", list, strings.TrimSpace(pattern))
 			}
 		}
 	}
