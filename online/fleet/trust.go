@@ -39,10 +39,10 @@ type trial struct {
 	post model.Gaussian
 	grid model.Grid
 
-	b, y                  []float64    // M  scratch
-	mean, variance, probs []float64    // C×n, C×n, C
-	one                   [2][]float64 // C  mean and variance of one label
-	u                     []float64    // n×M
+	b, y                   []float64    // M  scratch
+	mean, variance, answer []float64    // C×n, C×n, C
+	one                    [2][]float64 // C  mean and variance of one label
+	u                      []float64    // n×M
 }
 
 // newTrial returns nil for a window without enough labels. The error is
@@ -55,7 +55,7 @@ func newTrial(w *Window, m int) (*trial, error) {
 	floats := func(n int) []float64 { return make([]float64, n) }
 	t := &trial{
 		Window: w, m: m, used: slices.Clone(w.Known), base: floats(n), post: model.Gaussian{M: m}, b: floats(m), y: floats(m),
-		mean: floats(c * n), variance: floats(c * n), probs: floats(c), u: floats(n * m),
+		mean: floats(c * n), variance: floats(c * n), answer: floats(c), u: floats(n * m),
 	}
 	for _, k := range w.Y {
 		t.used[k] = true
@@ -88,8 +88,8 @@ func (t *trial) logProbs(dst []float64, add func(class string, a, b []float64)) 
 		return err
 	}
 	for i, y := range t.Y {
-		logs, at := t.logs(i, y)
-		dst[i] = logs[at]
+		probs, at := t.probs(i, y)
+		dst[i] = math.Log(probs[at])
 	}
 	return nil
 }
@@ -115,11 +115,11 @@ func (t *trial) skill(add func(class string, a, b []float64)) (float64, error) {
 		if !t.Known[y] {
 			continue
 		}
-		logs, at := t.logs(i, y)
-		score, next := logs[at], 0
+		probs, at := t.probs(i, y)
+		score, next := math.Log(probs[at]), 0
 		for k, known := range t.Known {
 			if known {
-				score -= float64(shares[k] / n * logs[next])
+				score -= float64(shares[k] / n * math.Log(probs[next]))
 				next++
 			}
 		}
@@ -157,9 +157,9 @@ func (t *trial) predict(add func(class string, a, b []float64), alone bool) erro
 	return nil
 }
 
-// logs returns the logarithms of the probabilities of the classes that compete for label i of latent
-// function y, and the place of y among them. They hold until the next call.
-func (t *trial) logs(i, y int) (logs []float64, at int) {
+// probs returns the probabilities of the classes that compete for label i of latent function y, each
+// with that of a wrong label, and the place of y among them. They hold until the next call.
+func (t *trial) probs(i, y int) (probs []float64, at int) {
 	mean, variance, n := t.one[0][:0], t.one[1][:0], len(t.Y)
 	for k := range t.Classes {
 		if !t.Known[k] && k != y {
@@ -171,11 +171,10 @@ func (t *trial) logs(i, y int) (logs []float64, at int) {
 		mean, variance = append(mean, t.mean[k*n+i]), append(variance, t.variance[k*n+i])
 	}
 	t.one = [2][]float64{mean, variance}
-	logs = t.probs[:len(mean)]
-	t.grid.Probs(logs, mean, variance, model.Coarse)
-	for k, p := range logs {
-		p = float64((1-t.Eps)*p) + t.Eps/float64(len(logs))
-		logs[k] = math.Log(max(p, minProb))
+	probs = t.answer[:len(mean)]
+	t.grid.Probs(probs, mean, variance, model.Coarse)
+	for k, p := range probs {
+		probs[k] = max(float64((1-t.Eps)*p)+t.Eps/float64(len(probs)), minProb)
 	}
-	return logs, at
+	return probs, at
 }
