@@ -91,6 +91,3 @@ func (d *Daemon) Fleet(model string) (fleet.View, bool) { return d.current().Nod
 
 // PageURL returns the address of the page, "" if it is not served.
 func (d *Daemon) PageURL() string { return d.web.URL() }
-
-// Recovery returns the repairs made when the store was opened, nil if none.
-func (d *Daemon) Recovery() *persist.Recovery { return d.store.Recovery() }

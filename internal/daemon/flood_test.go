@@ -20,12 +20,13 @@ import (
 // untimed switches off the timeouts of a web server, so that only its limits end a
 // connection.
 func untimed(w *web.Server) {
-	w.SetTimeouts(web.Timeouts{Header: time.Hour, Read: time.Hour, Write: time.Hour, Idle: time.Hour, ViewerReads: time.Hour, ViewerStays: w.Timeouts().ViewerStays})
+	stays := w.Timeouts.ViewerStays
+	w.Timeouts = web.Timeouts{Header: time.Hour, Read: time.Hour, Write: time.Hour, Idle: time.Hour, ViewerReads: time.Hour, ViewerStays: stays}
 }
 
 // probeAll requests both health checks and the metrics, each over a new
-// connection.
-func probeAll(t *testing.T, s *served) {
+// connection, and returns the metrics.
+func probeAll(t *testing.T, s *served) (metrics string) {
 	t.Helper()
 	client := http.Client{Timeout: brokertest.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
@@ -34,13 +35,15 @@ func probeAll(t *testing.T, s *served) {
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		_, err = io.Copy(io.Discard, resp.Body)
+		text, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Errorf("%s answers %d, %v", path, resp.StatusCode, err)
 		}
 		t.Logf("%s after %v", path, time.Since(began).Round(time.Millisecond))
+		metrics = string(text)
 	}
+	return metrics
 }
 
 // flood opens connections, writes to each and reads nothing; they stay open until
@@ -90,9 +93,8 @@ func TestFloods(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			s := serveTuned(t, b.URL(), func(c *config.Config) { c.Control.Enabled = true }, untimed).ready()
 			flood(t, s, f.n, f.request)
-			probeAll(t, s)
-			if open, _ := s.monitor.Connections(); open > web.MaxFromAddress {
-				t.Errorf("%d connections are open, want at most %d from one address", open, web.MaxFromAddress)
+			if open := metricIn(probeAll(t, s), "edge_http_connections"); open == 0 || open > web.MaxFromAddress {
+				t.Errorf("%g connections are open, want at most %d from one address", open, web.MaxFromAddress)
 			}
 		})
 	}
@@ -126,24 +128,43 @@ func TestFloodGoesOn(t *testing.T) {
 	}
 	defer around.Wait()
 	defer stop()
-	if !brokertest.Eventually(func() bool { _, refused := s.monitor.Connections(); return refused["connections"] > 1000 }) {
+	client := http.Client{Timeout: brokertest.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer := func(path string) (text string, ok bool) {
+		resp, err := client.Get(s.url + path)
+		if err != nil {
+			return "", false
+		}
+		defer resp.Body.Close()
+		all, err := io.ReadAll(resp.Body)
+		return string(all), err == nil && resp.StatusCode == http.StatusOK
+	}
+	if !brokertest.Eventually(func() bool {
+		metrics, _ := answer("/metrics")
+		return metricIn(metrics, `edge_http_refused_total{reason="connections"}`) > 1000
+	}) {
 		t.Fatal("the flood does not take all places")
 	}
-	client := http.Client{Timeout: brokertest.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	for range 10 {
-		if !brokertest.Eventually(func() bool {
-			resp, err := client.Get(s.url + "/healthz")
-			return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
-		}) {
+		if !brokertest.Eventually(func() bool { _, ok := answer("/healthz"); return ok }) {
 			t.Fatal("no health check is answered")
 		}
+	}
+}
+
+// follows waits until the server has begun the event stream of a connection, and reads no more than that.
+func follows(t *testing.T, c net.Conn) {
+	t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(brokertest.Patience))
+	head := make([]byte, len("HTTP/1.1 200"))
+	if _, err := io.ReadFull(c, head); err != nil || string(head) != "HTTP/1.1 200" {
+		t.Fatalf("a viewer within the limit is answered %q, %v", head, err)
 	}
 }
 
 // A viewer that does not read loses its stream once an event has waited too long.
 func TestUnreadViewer(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { setViewers(w, 100*time.Millisecond, time.Hour) }).ready()
+	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { w.Timeouts.ViewerReads, w.Timeouts.ViewerStays = 100*time.Millisecond, time.Hour }).ready()
 	small := net.Dialer{}
 	for range web.MaxViewers {
 		c, err := small.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -155,36 +176,34 @@ func TestUnreadViewer(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(c, "GET /api/v1/events?model=wear%s\r\n", floodHead)
-	}
-	if !brokertest.Eventually(func() bool { return s.web.Viewers() == web.MaxViewers }) {
-		t.Fatalf("%d viewers, want %d", s.web.Viewers(), web.MaxViewers)
+		follows(t, c)
 	}
 	if code, _ := s.get("/api/v1/events"); code != http.StatusServiceUnavailable {
 		t.Errorf("one viewer too many is answered %d", code)
 	}
-	if _, refused := s.monitor.Connections(); refused["viewers"] != 1 {
-		t.Errorf("refused: %v", refused)
+	_, metrics := s.get("/metrics")
+	if n := metricIn(metrics, `edge_http_refused_total{reason="viewers"}`); n != 1 {
+		t.Errorf("%g viewers are refused, want 1", n)
 	}
 	n := 0
 	if !brokertest.Eventually(func() bool {
 		publish(t, b.URL(), "plant/a/pump", fmt.Sprintf(`{"id":"n-%d","features":[%d,1],"label":"ok"}`, n, n%7))
 		n++
-		return s.web.Viewers() == 0
+		_, metrics = s.get("/metrics")
+		return metricIn(metrics, "edge_http_connections") == 1 // this one
 	}) {
-		t.Errorf("%d viewers that do not read are still there", s.web.Viewers())
+		t.Errorf("viewers that do not read are still there: %g connections are open, want 1", metricIn(metrics, "edge_http_connections"))
 	}
 }
 
 // A new viewer replaces one that has stayed long enough.
 func TestViewerTakesPlace(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { untimed(w); setViewers(w, time.Hour, 0) }).ready()
+	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { untimed(w); w.Timeouts.ViewerStays = 0 }).ready()
 	var unread []net.Conn
 	for n := range web.MaxViewers { // one after the other, so that the first is the oldest
 		unread = append(unread, flood(t, s, 1, "GET /api/v1/events?model=wear"+floodHead+"\r\n")...)
-		if !brokertest.Eventually(func() bool { return s.web.Viewers() == n+1 }) {
-			t.Fatalf("%d viewers, want %d", s.web.Viewers(), n+1)
-		}
+		follows(t, unread[n])
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
 	defer cancel()
@@ -204,12 +223,4 @@ func TestViewerTakesPlace(t *testing.T) {
 	if _, err := io.Copy(io.Discard, unread[0]); err != nil && strings.Contains(err.Error(), "timeout") {
 		t.Errorf("the oldest stream does not end: %v", err)
 	}
-}
-
-// setViewers sets how long a viewer may take to read an event, and how long it
-// stays before a newer one takes its place.
-func setViewers(w *web.Server, reads, stays time.Duration) {
-	t := w.Timeouts()
-	t.ViewerReads, t.ViewerStays = reads, stays
-	w.SetTimeouts(t)
 }

@@ -112,6 +112,13 @@ func (s *served) get(path string) (code int, answer string) {
 	return s.do("GET", path, "", nil)
 }
 
+// metricIn returns the value of a metric in the text of /metrics, 0 if it is not there.
+func metricIn(text, name string) (value float64) {
+	_, rest, _ := strings.Cut(text, "\n"+name+" ")
+	fmt.Sscan(rest, &value)
+	return value
+}
+
 // await waits until the answer of a path satisfies good.
 func (s *served) await(what, path string, good func(code int, answer string) bool) {
 	s.t.Helper()

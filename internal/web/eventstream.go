@@ -29,7 +29,7 @@ func (w *Server) follow(rw http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(w.closing, cancel)()
 	rw.Header().Set("Content-Type", "text/event-stream")
-	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.viewers.timeout}
+	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.Timeouts.ViewerReads}
 	process.Every(ctx, followEvery, func() {
 		served := w.monitor.model(name) // a reload may have replaced or removed it
 		s.send("node", w.monitor.describeNode())

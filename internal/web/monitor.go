@@ -398,6 +398,3 @@ func (m *Monitor) Summary() string {
 	}
 	return b.String()
 }
-
-// Connections returns the open connections to the page and the refusals by reason.
-func (m *Monitor) Connections() (open int, refused map[string]uint64) { return m.http.snapshot() }

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -51,6 +52,19 @@ func TestAttemptsByAddress(t *testing.T) {
 	}
 	if len(p.until) > maxAttackers {
 		t.Errorf("%d addresses are remembered, want at most %d", len(p.until), maxAttackers)
+	}
+}
+
+func TestPasswordRefusalsAreCounted(t *testing.T) {
+	t.Setenv("HTTP_PASSWORD", secretForTests)
+	w := Server{monitor: NewMonitor(), password: newPassword(config.HTTP{Password: mqtt.Secret{Env: "HTTP_PASSWORD"}}, slog.New(slog.DiscardHandler))}
+	for range freeAttempts + 2 {
+		w.admit(attempt("192.0.2.1:1000", "guess"))
+	}
+	w.admit(httptest.NewRequest("GET", "/", nil))
+	_, refused := w.monitor.http.snapshot()
+	if want := map[string]uint64{refusedPassword: freeAttempts, refusedAttempt: 2, refusedNone: 1}; !maps.Equal(nonzero(refused), want) {
+		t.Errorf("counted are %v, want %v", refused, want)
 	}
 }
 

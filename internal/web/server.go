@@ -32,6 +32,7 @@ const (
 // Server serves the page, the API, the metrics and the health checks of a daemon.
 type Server struct {
 	Config   config.HTTP
+	Timeouts Timeouts // NewServer sets the defaults; they may be changed before Run
 	monitor  *Monitor
 	log      *slog.Logger
 	listener net.Listener // nil while the page cannot be served
@@ -41,8 +42,14 @@ type Server struct {
 	requests concurrency
 	scrapes  concurrency
 	viewers  viewers
-	server   *http.Server
 	closing  context.Context
+}
+
+// Timeouts bound the time that a client may take.
+type Timeouts struct {
+	Header, Read, Write, Idle time.Duration // of a connection, as in http.Server
+	ViewerReads               time.Duration // until a viewer has read an event
+	ViewerStays               time.Duration // before a newer viewer may replace it
 }
 
 // NewServer listens. If that fails, Run tries again: a port in use by another program
@@ -52,14 +59,8 @@ func NewServer(cfg config.HTTP, m *Monitor, log *slog.Logger) *Server {
 		Config: cfg, monitor: m, log: log, hosts: newHosts(cfg.Hosts), password: newPassword(cfg, log),
 		requests: concurrency{max: maxRequests, each: maxRequestsFromOne},
 		scrapes:  concurrency{max: maxScrapes, each: maxScrapes},
-		viewers:  viewers{max: MaxViewers, stays: viewerStays, timeout: viewerReads},
-		server: &http.Server{
-			ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-			MaxHeaderBytes:               maxHeader,
-			DisableGeneralOptionsHandler: true,                                              // it would answer before the check of the Host header
-			ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug), // errors of clients
-			ConnContext:                  withConn,
-		},
+		viewers:  viewers{max: MaxViewers},
+		Timeouts: Timeouts{Header: headerTimeout, Read: readTimeout, Write: writeTimeout, Idle: idleTimeout, ViewerReads: viewerReads, ViewerStays: viewerStays},
 	}
 	w.listen()
 	return w
@@ -112,11 +113,18 @@ func (w *Server) Run(ctx context.Context) {
 		}
 	}
 	w.closing = ctx
-	w.server.Handler = w.handler()
+	server := &http.Server{
+		Handler:           w.handler(),
+		ReadHeaderTimeout: w.Timeouts.Header, ReadTimeout: w.Timeouts.Read, WriteTimeout: w.Timeouts.Write, IdleTimeout: w.Timeouts.Idle,
+		MaxHeaderBytes:               maxHeader,
+		DisableGeneralOptionsHandler: true,                                                // it would answer before the check of the Host header
+		ErrorLog:                     slog.NewLogLogger(w.log.Handler(), slog.LevelDebug), // errors of clients
+		ConnContext:                  withConn,
+	}
 	w.log.Info("serving the page and the metrics", "url", w.URL())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- w.server.Serve(w.encrypted(newBoundedListener(w.listener, maxConnections, MaxFromAddress, w.monitor.http)))
+		ended <- server.Serve(w.encrypted(newBoundedListener(w.listener, maxConnections, MaxFromAddress, w.monitor.http)))
 	}()
 	select {
 	case err := <-ended:
@@ -126,8 +134,8 @@ func (w *Server) Run(ctx context.Context) {
 	}
 	closing, done := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer done()
-	if w.server.Shutdown(closing) != nil {
-		w.server.Close()
+	if server.Shutdown(closing) != nil {
+		server.Close()
 	}
 	<-ended
 }
@@ -222,38 +230,5 @@ func refuseRequest(rw http.ResponseWriter, code int, why string) {
 	reply(rw, code, map[string]string{"status": "error", "error": why})
 }
 
-// Timeouts bound the time that a client may take. NewServer sets the defaults.
-type Timeouts struct {
-	Header, Read, Write, Idle time.Duration // of a connection, as in http.Server
-	ViewerReads               time.Duration // until a viewer has read an event
-	ViewerStays               time.Duration // before a newer viewer may replace it
-}
-
-// Timeouts returns the timeouts.
-func (w *Server) Timeouts() Timeouts {
-	return Timeouts{
-		Header: w.server.ReadHeaderTimeout, Read: w.server.ReadTimeout, Write: w.server.WriteTimeout, Idle: w.server.IdleTimeout,
-		ViewerReads: w.viewers.timeout, ViewerStays: w.viewers.stays,
-	}
-}
-
-// SetTimeouts changes the timeouts before Run.
-func (w *Server) SetTimeouts(t Timeouts) {
-	w.server.ReadHeaderTimeout, w.server.ReadTimeout, w.server.WriteTimeout, w.server.IdleTimeout = t.Header, t.Read, t.Write, t.Idle
-	w.viewers.timeout, w.viewers.stays = t.ViewerReads, t.ViewerStays
-}
-
 // Failure is the reason why the page cannot be served, nil if the server listens.
 func (w *Server) Failure() error { return w.failure }
-
-// Viewers returns the number of open event streams.
-func (w *Server) Viewers() int { return w.viewers.len() }
-
-// ForgetAttempts forgets the wrong passwords of all addresses.
-func (w *Server) ForgetAttempts() {
-	if w.password != nil {
-		w.password.mu.Lock()
-		defer w.password.mu.Unlock()
-		clear(w.password.until)
-	}
-}

@@ -18,12 +18,10 @@ const (
 )
 
 // viewers bounds the event streams. At the bound a new stream ends the oldest of the
-// address with the most, unless that is younger than stays. A browser reconnects by
+// address with the most, unless that has stayed for too short a time. A browser reconnects by
 // itself; a client that does not read its stream cannot keep others out.
 type viewers struct {
-	max     int
-	stays   time.Duration
-	timeout time.Duration // for a viewer to read a message
+	max int
 
 	mu   sync.Mutex
 	open []*viewer // oldest first
@@ -36,15 +34,15 @@ type viewer struct {
 	end   func() // ends the stream; it does not wait
 }
 
-// enter adds a viewer, which leave removes. At the bound leave is nil, and wait is the
-// time until a viewer may be replaced.
-func (v *viewers) enter(from netip.Prefix, end func()) (leave func(), wait time.Duration) {
+// enter adds a viewer, which leave removes. At the bound it replaces one that has entered stays ago or
+// earlier; else leave is nil, and wait is the time until then.
+func (v *viewers) enter(from netip.Prefix, stays time.Duration, end func()) (leave func(), wait time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := time.Now()
 	if len(v.open) >= v.max {
 		oldest := v.oldest()
-		if wait := v.stays - now.Sub(oldest.since); wait > 0 {
+		if wait := stays - now.Sub(oldest.since); wait > 0 {
 			return nil, wait
 		}
 		v.remove(oldest)
@@ -78,20 +76,13 @@ func (v *viewers) remove(w *viewer) {
 	v.open = slices.DeleteFunc(v.open, func(other *viewer) bool { return other == w })
 }
 
-// len returns the number of open event streams.
-func (v *viewers) len() int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return len(v.open)
-}
-
 // viewed serves an event stream within the bound.
 func (w *Server) viewed(next http.HandlerFunc) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		connection := connOf(r)
-		leave, wait := w.viewers.enter(sourceOf(r.RemoteAddr), func() {
+		leave, wait := w.viewers.enter(sourceOf(r.RemoteAddr), w.Timeouts.ViewerStays, func() {
 			cancel()
 			if connection != nil {
 				connection.Close() // a write to it may block

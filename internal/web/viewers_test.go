@@ -13,7 +13,7 @@ func TestViewersByAddress(t *testing.T) {
 	var ended []string
 	enter := func(from netip.Prefix, name string) {
 		t.Helper()
-		if leave, wait := v.enter(from, func() { ended = append(ended, name) }); leave == nil {
+		if leave, wait := v.enter(from, 0, func() { ended = append(ended, name) }); leave == nil {
 			t.Fatalf("%s has to wait %v", name, wait)
 		}
 	}
@@ -26,11 +26,10 @@ func TestViewersByAddress(t *testing.T) {
 	if got := strings.Join(ended, " "); got != "a1 a2" {
 		t.Errorf("ended are %s, want a1 a2", got)
 	}
-	v.stays = time.Hour
-	if leave, wait := v.enter(b, func() {}); leave != nil || wait <= 0 || wait > time.Hour {
+	if leave, wait := v.enter(b, time.Hour, func() {}); leave != nil || wait <= 0 || wait > time.Hour {
 		t.Errorf("a place is given up too early, or never: wait %v", wait)
 	}
-	if v.len() != 4 {
-		t.Errorf("%d viewers, want 4", v.len())
+	if len(v.open) != 4 {
+		t.Errorf("%d viewers, want 4", len(v.open))
 	}
 }
