@@ -42,9 +42,6 @@ func (a *acks) ackWritten() {
 func (a *acks) publishWritten(id uint16) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.publishes == nil {
-		a.publishes = map[uint16]uint64{}
-	}
 	a.publishes[id] = a.written
 }
 
@@ -52,9 +49,6 @@ func (a *acks) publishWritten(id uint16) {
 func (a *acks) pubrecWritten(id uint16) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.pubrecs == nil {
-		a.pubrecs = map[uint16]uint64{}
-	}
 	a.pubrecs[id] = a.written
 }
 
@@ -62,10 +56,8 @@ func (a *acks) pubrecWritten(id uint16) {
 func (a *acks) pubrelRead(id uint16) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n, ok := a.pubrecs[id]; ok {
-		delete(a.pubrecs, id)
-		a.confirm(n)
-	}
+	a.confirm(a.pubrecs[id])
+	delete(a.pubrecs, id)
 }
 
 // prove makes the answer to the next ping acknowledge a publication of QoS 0 that has left.

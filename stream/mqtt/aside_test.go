@@ -22,7 +22,7 @@ func TestAside(t *testing.T) {
 	}})
 	conn := &Conn{client: c, net: newFrameConn(sink{}, 1000, 0)}
 	for _, m := range []Message{{Topic: "fleet/a"}, {Topic: "fleet/b", QoS: 1}, {Topic: "other"}} {
-		conn.enqueue(&m)
+		conn.receive(&m)
 	}
 	if got := fmt.Sprint(aside, queue.Len()); got != "[fleet/a] 2" {
 		t.Errorf("aside and queued: %s", got)

@@ -202,10 +202,8 @@ func (c *Client) connected(conn *Conn) {
 // subscribed logs the connection: whoever reads that may rely on its subscriptions. One
 // that was lost before is not logged.
 func (c *Client) subscribed(conn *Conn) {
-	select {
-	case <-conn.lost:
+	if isClosed(conn.lost) {
 		return
-	default:
 	}
 	level := slog.LevelInfo
 	if c.quiet {

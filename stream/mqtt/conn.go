@@ -36,16 +36,11 @@ type Conn struct {
 	mended    bool  // the next connection has no such publication; likewise
 }
 
-// receive queues a message of this connection.
+// receive puts a message of this connection into the queue. It never waits: until it
+// returns, no packet is read, not even the answer to a ping.
 func (conn *Conn) receive(msg *Message) {
-	msg.conn, msg.From = conn, conn
-	conn.enqueue(msg)
-}
-
-// enqueue puts a message into the queue. It never waits: until it returns, no
-// packet is read, not even the answer to a ping.
-func (conn *Conn) enqueue(msg *Message) {
 	c := conn.client
+	msg.conn, msg.From = conn, conn
 	if c.CursorTopic != "" && msg.Topic == c.CursorTopic {
 		conn.cursor.setPayload(msg.Payload)
 		msg.Free()
@@ -102,9 +97,7 @@ func (conn *Conn) Unacknowledged() int64 { return conn.unacked.Load() }
 // acknowledge calls ack, unless the connection is lost: the broker then sends the
 // message again.
 func (conn *Conn) acknowledge(ack func()) {
-	select {
-	case <-conn.lost:
-	default:
+	if !isClosed(conn.lost) {
 		ack()
 	}
 	conn.acknowledged()
@@ -133,8 +126,10 @@ func (conn *Conn) publish(m *Publication, proven bool) *receipt {
 	return r
 }
 
-// done returns a channel that is closed when the connection has ended.
-func (conn *Conn) done() <-chan struct{} { return conn.lost }
+// retain publishes a retained message with the quality of service of Config.
+func (conn *Conn) retain(topic string, payload []byte) *receipt {
+	return conn.publish(&Publication{Topic: topic, Payload: payload, QoS: byte(conn.client.Config.QoS), Retained: true}, false)
+}
 
 // mayBeTaken reports whether another client may have taken the connection over, which has
 // ended after that time. A machine that slept meanwhile was silent for too long: the wall
@@ -145,10 +140,13 @@ func (conn *Conn) mayBeTaken(broken bool, lasted time.Duration) bool {
 }
 
 // broken reports whether the broker or the network has ended the connection.
-func (conn *Conn) broken() bool {
+func (conn *Conn) broken() bool { return isClosed(conn.lost) && conn.err != errClosed }
+
+// isClosed reports whether a channel is closed that nothing is sent to.
+func isClosed(ch <-chan struct{}) bool {
 	select {
-	case <-conn.lost:
-		return conn.err != errClosed
+	case <-ch:
+		return true
 	default:
 		return false
 	}
@@ -163,11 +161,16 @@ func (conn *Conn) fail(err error) {
 	if broken := conn.net.broken.Load(); broken != nil {
 		err = broken
 	}
+	conn.ended(err)
+	conn.paho.Disconnect(0)
+}
+
+// ended notes the end of the connection; the first cause counts.
+func (conn *Conn) ended(err error) {
 	conn.end.Do(func() {
 		conn.err = err
 		close(conn.lost)
 	})
-	conn.paho.Disconnect(0)
 }
 
 // keepAlive sends pings until ctx or the connection ends, and ends the connection if
@@ -210,10 +213,7 @@ var errClosed = errors.New("mqtt: connection closed")
 // close ends the connection with DISCONNECT; the broker publishes no Last Will.
 func (conn *Conn) close() {
 	conn.paho.Disconnect(disconnectWithin)
-	conn.end.Do(func() {
-		conn.err = errClosed
-		close(conn.lost)
-	})
+	conn.ended(errClosed)
 }
 
 // awaitAcks waits until the broker has read all acknowledgements. Messages whose

@@ -25,7 +25,7 @@ func linked() *Conn {
 
 // An answer of the broker proves that it has read all earlier packets.
 func TestAcks(t *testing.T) {
-	var a acks
+	a := &linked().net.acks
 	want := func(n uint64) {
 		t.Helper()
 		if got := a.confirmed.Load(); got != n {
@@ -126,29 +126,19 @@ func TestAwaits(t *testing.T) {
 // A reconnect for the sake of redelivery waits until the broker has read the
 // acknowledgements.
 func TestAllAcknowledgementsAreRead(t *testing.T) {
-	var a acks
+	a := &linked().net.acks
 	a.ackWritten()
 	a.publishWritten(40_000)
 	a.ackWritten()
 	read := a.allRead()
 	a.pingWritten()
-	isRead := func() bool {
-		select {
-		case <-read:
-			return true
-		default:
-			return false
-		}
-	}
-	if a.pubackRead(40_000); isRead() {
+	if a.pubackRead(40_000); isClosed(read) {
 		t.Error("one of two is enough")
 	}
-	if a.pongRead(); !isRead() {
+	if a.pongRead(); !isClosed(read) {
 		t.Error("the answer to a later ping is not enough")
 	}
-	select {
-	case <-a.allRead():
-	default:
+	if !isClosed(a.allRead()) {
 		t.Error("what was read already is waited for")
 	}
 }

@@ -76,8 +76,9 @@ func (c *culprit) acknowledged(m *Publication) {
 // ended notes the end of a connection over which the broker did not acknowledge the oldest
 // of n publications, and reports whether that one has ended too many; soon: it was sent less
 // than lostWithin ago. Of several, any may have been the cause, or none, as in most losses. If the
-// next connection ends upon them as well, the one after it sends them one at a time. If the broker has acknowledged none that is as large, the size is the
-// likely reason, and sets limit; not if the broker was only slow.
+// next connection ends upon them as well, the one after it sends them one at a time. If the broker
+// has acknowledged none that is as large, the size is the likely reason, and sets limit; not if the
+// broker was only slow.
 func (c *culprit) ended(oldest *Publication, n int, soon bool) bool {
 	switch {
 	case n > 1 && c.proving == 0:

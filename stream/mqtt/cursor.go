@@ -115,10 +115,8 @@ func (c *Cursor) append(dst []byte) []byte {
 // after all messages that the broker sends again, and a link may be silent for a while:
 // the wait for SUBACK ends with the connection, or after grantWithin.
 func (c *Client) readCursor(ctx context.Context, conn *Conn) {
-	select {
-	case <-conn.cursor.known:
+	if isClosed(conn.cursor.known) {
 		return
-	default:
 	}
 	token := conn.paho.Subscribe(c.CursorTopic, 0, nil)
 	defer conn.paho.Unsubscribe(c.CursorTopic)
@@ -173,12 +171,8 @@ func (conn *Conn) unknownCursor() {
 
 // beginSession publishes the cursor of a new session before the first subscription.
 func (conn *Conn) beginSession() {
-	select {
-	case <-conn.cursor.known:
-		if conn.cursor.Fresh && conn.client.CursorTopic != "" {
-			conn.sendCursor(&conn.cursor.Cursor)
-		}
-	default:
+	if isClosed(conn.cursor.known) && conn.cursor.Fresh && conn.client.CursorTopic != "" {
+		conn.sendCursor(&conn.cursor.Cursor)
 	}
 }
 
@@ -192,13 +186,8 @@ func (c *Client) newestCommit() uint64 {
 
 // PublishCursor implements Origin.
 func (conn *Conn) PublishCursor(c Cursor) {
-	if conn.client.CursorTopic == "" {
+	if conn.client.CursorTopic == "" || isClosed(conn.lost) {
 		return
-	}
-	select {
-	case <-conn.lost:
-		return
-	default:
 	}
 	for len(conn.cursors) > 0 {
 		select {
@@ -217,5 +206,5 @@ func (conn *Conn) PublishCursor(c Cursor) {
 }
 
 func (conn *Conn) sendCursor(c *Cursor) *receipt {
-	return conn.publish(&Publication{Topic: conn.client.CursorTopic, Payload: c.append(nil), QoS: byte(conn.client.Config.QoS), Retained: true}, false)
+	return conn.retain(conn.client.CursorTopic, c.append(nil))
 }

@@ -89,6 +89,8 @@ func newFrameConn(conn net.Conn, maxPayload int, writeTimeout time.Duration) *fr
 	const topicAndID = 2 + topic.MaxLength + 2
 	f := &frameConn{
 		Conn:     conn,
+		protocol: protocol{requests: map[uint16]request{}},
+		acks:     acks{publishes: map[uint16]uint64{}, pubrecs: map[uint16]uint64{}},
 		inbound:  inbound{limit: topicAndID + maxPayload + 1, messages: NewPool[Message](), alive: make(chan struct{}, 1)},
 		outbound: outbound{writeTimeout: writeTimeout, room: make(chan struct{}, 1)},
 	}
@@ -146,7 +148,7 @@ func (f *frameConn) cause(err error) error {
 }
 
 // next reads the fixed header of the next packet (MQTT 3.1.1, section 2.2), and the
-// rest of a packet that paho does not read.
+// rest of a packet that paho does not read. The error is io.EOF only between two packets.
 func (f *frameConn) next() error {
 	for f.skip > 0 {
 		n, err := f.in.Discard(min(f.skip, 1<<20))
@@ -159,6 +161,14 @@ func (f *frameConn) next() error {
 	if err != nil {
 		return err
 	}
+	if err := f.readRest(kind); err != io.EOF {
+		return err
+	}
+	return io.ErrUnexpectedEOF
+}
+
+// readRest reads a packet after its first byte.
+func (f *frameConn) readRest(kind byte) error {
 	length, shift := 0, 0
 	for more := true; more; shift += 7 {
 		if shift > 21 {
@@ -166,7 +176,7 @@ func (f *frameConn) next() error {
 		}
 		b, err := f.in.ReadByte()
 		if err != nil {
-			return truncated(err)
+			return err
 		}
 		length |= int(b&0x7f) << shift
 		more = b&0x80 != 0
@@ -190,7 +200,7 @@ func (f *frameConn) next() error {
 	case kind>>4 == packetPuback && length == 2 && f.onPuback != nil:
 		id, err := f.in.Peek(2)
 		if err != nil {
-			return truncated(err)
+			return err
 		}
 		f.acks.pubackRead(binary.BigEndian.Uint16(id))
 		if f.onPuback(binary.BigEndian.Uint16(id)) {
@@ -209,14 +219,6 @@ func (f *frameConn) next() error {
 	return f.forward(kind)
 }
 
-// truncated returns the error of a read that ends within a packet.
-func truncated(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
 // forward passes a packet to paho: the part that has to be checked at once, the
 // rest of a PUBLISH while paho reads it.
 func (f *frameConn) forward(kind byte) error {
@@ -225,14 +227,14 @@ func (f *frameConn) forward(kind byte) error {
 	if kind>>4 == packetPublish {
 		topic, err := f.in.Peek(2)
 		if err != nil {
-			return truncated(err)
+			return err
 		}
 		size = min(2+int(binary.BigEndian.Uint16(topic))+2, f.pass)
 	}
 	f.head = slices.Grow(f.head, size)[:begin+size]
 	body := f.head[begin:]
 	if _, err := io.ReadFull(f.in, body); err != nil {
-		return truncated(err)
+		return err
 	}
 	f.pass -= size
 	var err error
@@ -249,11 +251,15 @@ func (f *frameConn) forward(kind byte) error {
 
 // readMessage reads a PUBLISH packet (MQTT 3.1.1, section 3.3).
 func (f *frameConn) readMessage(kind byte) error {
-	m := newMessage(f.messages)
+	m := f.messages.Get()
+	if m == nil {
+		m = &Message{home: f.messages}
+		m.Ack = m.acknowledge
+	}
 	m.packet = slices.Grow(m.packet[:0], f.pass)[:f.pass]
 	f.pass = 0
 	if _, err := io.ReadFull(f.in, m.packet); err != nil {
-		return truncated(err)
+		return err
 	}
 	topic, id, payload, err := splitPublish(kind, m.packet)
 	if err != nil {
@@ -289,7 +295,7 @@ func (f *frameConn) answerPubrel(kind byte) error {
 	var body [2]byte
 	f.pass = 0
 	if _, err := io.ReadFull(f.in, body[:]); err != nil {
-		return truncated(err)
+		return err
 	}
 	if err := f.protocol.checkAnswer(kind, body[:]); err != nil {
 		return err

@@ -104,6 +104,7 @@ func (f *frameConn) hold() {
 	f.held = true
 }
 
+// release ends hold.
 func (f *frameConn) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

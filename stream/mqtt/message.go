@@ -1,8 +1,6 @@
 package mqtt
 
-import (
-	"time"
-)
+import "time"
 
 // Message is one PUBLISH packet from the broker.
 type Message struct {
@@ -49,16 +47,6 @@ type Origin interface {
 
 // MessageSize is the size by which a queue of messages is bounded.
 func MessageSize(m *Message) int { return len(m.Topic) + len(m.Payload) }
-
-// newMessage returns a message with memory for a packet.
-func newMessage(home Pool[Message]) *Message {
-	m := home.Get()
-	if m == nil {
-		m = &Message{home: home}
-		m.Ack = m.acknowledge
-	}
-	return m
-}
 
 // acknowledge sends the acknowledgement of the message.
 func (m *Message) acknowledge() {

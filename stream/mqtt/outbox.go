@@ -21,16 +21,6 @@ type Publication struct {
 // size is the number of bytes by which the outbox and the broker bound a publication.
 func (m *Publication) size() int { return len(m.Topic) + len(m.Payload) }
 
-// newPublication returns a publication whose payload may be appended to.
-func newPublication(home Pool[Publication]) *Publication {
-	m := home.Get()
-	if m == nil {
-		m = &Publication{home: home}
-	}
-	m.Payload = m.Payload[:0]
-	return m
-}
-
 // Free returns the memory of a publication that was published to its pool.
 func (m *Publication) Free() {
 	if m.home != nil && cap(m.Payload) <= maxPooledBytes {
@@ -63,6 +53,7 @@ type Outbox struct {
 	blind  bool     // publications were sent over this connection of which nobody knows whether the broker took them
 }
 
+// NewOutbox returns an empty outbox that counts in c.
 func NewOutbox(cfg OutboxConfig, c *Counters) *Outbox {
 	return &Outbox{queue: NewQueue(cfg.MaxMessages, cfg.MaxBytes, (*Publication).size), window: publishWindow, counters: c, unused: NewPool[Publication]()}
 }
@@ -74,7 +65,14 @@ func (o *Outbox) OnRefused(f func(topic string, bytes int, limit bool)) { o.refu
 
 // New returns a publication whose payload may be appended to. Its memory is used
 // again after it was published.
-func (o *Outbox) New() *Publication { return newPublication(o.unused) }
+func (o *Outbox) New() *Publication {
+	m := o.unused.Get()
+	if m == nil {
+		m = &Publication{home: o.unused}
+	}
+	m.Payload = m.Payload[:0]
+	return m
+}
 
 // Len returns the number of waiting publications.
 func (o *Outbox) Len() int { return o.queue.Len() }
@@ -111,7 +109,7 @@ type link interface {
 	fail(error)
 	broken() bool          // the broker or the network has ended it
 	explained(mended bool) // notes that a publication was the cause; mended: none as large follows
-	done() <-chan struct{}
+	Lost() <-chan struct{}
 }
 
 // flight is a publication that was handed to the network.
@@ -238,7 +236,7 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			stuck.Stop()
 		case oldest.done: // the connection is ending, or the network did not accept it in time
 			select {
-			case <-conn.done():
+			case <-conn.Lost():
 				return
 			case <-ctx.Done():
 				return
@@ -256,7 +254,7 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			more = o.queue.Ready()
 		}
 		select {
-		case <-conn.done():
+		case <-conn.Lost():
 			return
 		case <-ctx.Done():
 			return
@@ -333,7 +331,7 @@ func (o *Outbox) Drain(ctx context.Context, conn link) {
 	for !o.idle() {
 		select {
 		case <-t.C:
-		case <-conn.done():
+		case <-conn.Lost():
 			return
 		case <-ctx.Done():
 			return

@@ -44,17 +44,9 @@ func (l *fakeLink) publish(of *Publication, proven bool) *receipt {
 }
 
 func (l *fakeLink) fail(error)            { close(l.lost) }
-func (l *fakeLink) done() <-chan struct{} { return l.lost }
+func (l *fakeLink) Lost() <-chan struct{} { return l.lost }
+func (l *fakeLink) broken() bool          { return isClosed(l.lost) }
 func (l *fakeLink) explained(bool)        { l.culprit = true }
-
-func (l *fakeLink) broken() bool {
-	select {
-	case <-l.lost:
-		return true
-	default:
-		return false
-	}
-}
 
 func (l *fakeLink) all() []string {
 	l.mu.Lock()

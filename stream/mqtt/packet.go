@@ -41,6 +41,7 @@ func (e *ProtocolError) Error() string {
 // to clients of MQTT 3.1.1: mochi does when another client takes the session over.
 var errDisconnected = errors.New("mqtt: the broker has ended the connection with a DISCONNECT packet")
 
+// violation returns the ProtocolError of a packet with that first byte.
 func violation(kind byte, reason string, args ...any) error {
 	return &ProtocolError{Packet: packetRules[kind>>4].name, Reason: fmt.Sprintf(reason, args...)}
 }
@@ -176,6 +177,7 @@ func (p *protocol) checkConnack(kind, flags, code byte) error {
 	return nil
 }
 
+// checkPong checks that a PINGRESP packet answers a ping.
 func (p *protocol) checkPong(kind byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -276,9 +278,6 @@ func (p *protocol) recordPacket(kind byte, body []byte) error {
 	}
 	if len(body) < 2 {
 		return errPartial
-	}
-	if p.requests == nil {
-		p.requests = map[uint16]request{}
 	}
 	p.requests[binary.BigEndian.Uint16(body)] = r
 	return nil

@@ -23,6 +23,7 @@ type Queue[T any] struct {
 	wakes    chan struct{}              // has an element when the queue may not be empty
 }
 
+// NewQueue returns an empty queue with these bounds; size returns the bytes of an item.
 func NewQueue[T any](maxItems int, maxBytes codec.ByteSize, size func(T) int) *Queue[T] {
 	return &Queue[T]{maxItems: maxItems, maxBytes: int(min(maxBytes, 1<<31-1)), Size: size, wakes: make(chan struct{}, 1)}
 }
@@ -162,6 +163,7 @@ func (q *Queue[T]) Crowded(n int) bool {
 	return q.reserved.items > q.maxItems/n || q.reserved.bytes > q.maxBytes/n
 }
 
+// count changes the reserved room.
 func (q *Queue[T]) count(items, bytes int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -169,6 +171,7 @@ func (q *Queue[T]) count(items, bytes int) {
 	q.reserved.bytes += bytes
 }
 
+// Len returns the number of queued items.
 func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

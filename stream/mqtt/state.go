@@ -18,7 +18,7 @@ func (conn *Conn) publishState(state string) *receipt {
 	if conn.client.StateTopic == "" {
 		return nil
 	}
-	return conn.publish(&Publication{Topic: conn.client.StateTopic, Payload: []byte(state), Retained: true, QoS: byte(conn.client.Config.QoS)}, false)
+	return conn.retain(conn.client.StateTopic, []byte(state))
 }
 
 // hearState takes a message of the state topic. Another process with the name of this node
