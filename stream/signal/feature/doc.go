@@ -2,7 +2,7 @@
 // order of time become a few numbers that describe their level, spread, shape, course and
 // spectrum. An Extractor does so for a list of features; Correlation compares two signals.
 //
-//	names.go        the table of features with their groups, and Expand
+//	names.go        the table of features with their groups
 //	extractor.go    Extractor
 //	window.go       results that features share: mean, deviations, lagged products, order, …
 //	spectrum.go     the power spectrum of a window

@@ -2,6 +2,7 @@ package feature
 
 import (
 	"math"
+	"slices"
 
 	"edge/stream/field"
 )
@@ -20,24 +21,29 @@ type Extractor struct {
 // AllLengths is the number of lengths whose tables an Extractor keeps for spectra.
 const AllLengths = maxPlans
 
-// New returns an Extractor of the named features and groups. floor is added to the
+// New returns an Extractor of the named features and groups: default, shape, level, time,
+// spectrum and bands. Of repetitions the first one decides the order. floor is added to the
 // standard deviation before log_sd takes its logarithm, in the unit of the signal. An
-// unknown name or a floor that is not a positive number is an error.
+// unknown name or a floor that is not a positive number is an error; that of a name has the
+// nearest known one, and all of them.
 func New(names []string, floor float64) (*Extractor, error) {
 	if err := field.Check(floor > 0 && floor <= math.MaxFloat64, "floor", floor, "a number above 0"); err != nil {
 		return nil, err
 	}
-	all, err := Expand(names)
-	if err != nil {
-		return nil, err
-	}
-	e := &Extractor{names: all, window: &window{floor: floor}}
-	for _, name := range all {
+	e := &Extractor{window: &window{floor: floor}}
+	for _, name := range names {
+		found := false
 		for _, f := range table {
-			if f.name == name {
-				e.features = append(e.features, f)
-				e.needs |= f.needs
+			if f.group != name && f.name != name {
+				continue
 			}
+			found = true
+			if !slices.Contains(e.names, f.name) {
+				e.names, e.features, e.needs = append(e.names, f.name), append(e.features, f), e.needs|f.needs
+			}
+		}
+		if !found {
+			return nil, unknown(name)
 		}
 	}
 	return e, nil

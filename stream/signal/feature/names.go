@@ -58,31 +58,6 @@ var table = []feature{
 	{"band5", "bands", spectra, func(w *window) float64 { return w.spectrum.band(4, 2) }},
 }
 
-// Expand replaces the groups default, shape, level, time, spectrum and bands by their
-// features and drops repetitions; the first occurrence decides the order. The error of an
-// unknown name has the nearest known one, and all of them.
-func Expand(names []string) ([]string, error) {
-	var all []string
-	add := func(name string) {
-		if !slices.Contains(all, name) {
-			all = append(all, name)
-		}
-	}
-	for _, name := range names {
-		found := false
-		for _, f := range table {
-			if f.group == name || f.name == name {
-				add(f.name)
-				found = true
-			}
-		}
-		if !found {
-			return nil, unknown(name)
-		}
-	}
-	return all, nil
-}
-
 // unknown is the error of a name that is neither a feature nor a group.
 func unknown(name string) error {
 	var names, groups []string

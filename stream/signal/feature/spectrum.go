@@ -88,9 +88,7 @@ func (s *spectrum) plan(n int) *plan {
 		p = s.makeRoom(n)
 		p.reset(n)
 	}
-	s.plans = append(s.plans, nil)
-	copy(s.plans[1:], s.plans)
-	s.plans[0] = p
+	s.plans = slices.Insert(s.plans, 0, p)
 	return p
 }
 

@@ -15,7 +15,7 @@ type phase func(t time.Time) float64
 // phases are the calendar features.
 func phases() map[string]phase {
 	return map[string]phase{
-		"hour":    func(t time.Time) float64 { return day(t) },
+		"hour":    day,
 		"weekday": func(t time.Time) float64 { return (float64((t.Weekday()+6)%7) + day(t)) / 7 },
 		"yearday": func(t time.Time) float64 { return (float64(t.YearDay()-1) + day(t)) / 365.25 },
 	}
@@ -36,7 +36,7 @@ func (c *compiler) calendar(names []string) {
 		switch {
 		case !ok:
 			hint := "want hour, weekday or yearday"
-			if near := field.Nearest(name, []string{"hour", "weekday", "yearday"}); near != "" {
+			if near := field.Nearest(name, field.Names(known)); near != "" {
 				hint = fmt.Sprintf("did you mean %s?", near)
 			}
 			c.errs = append(c.errs, fmt.Errorf("calendar %q: %s", name, hint))

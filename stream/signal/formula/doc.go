@@ -2,8 +2,8 @@
 // calendar features, such as the sine of the hour, from rows of signals.
 //
 // Compile turns the text of the formulas into a Program, which does not change; a Memory
-// has the earlier values that the formulas of one device need. Append computes the values of one row and
-// allocates nothing. Values are float64; NaN is a missing value.
+// has the earlier values that the formulas of one device need. Append computes the values
+// of one row and allocates nothing. Values are float64; NaN is a missing value.
 //
 //	grammar.go     the grammar, from text to syntax tree
 //	compile.go     Compile: names, limits and errors with line and column

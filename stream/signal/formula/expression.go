@@ -32,6 +32,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
+// constant is the expression of a number.
 func constant(v float64) expression { return func(*Memory) float64 { return v } }
 
 func (d *disjunction) compile(c *compiler) expression {
