@@ -15,8 +15,12 @@ import (
 	"edge/stream/mqtt"
 )
 
-// LearnQueueBytes bounds the memory of the records of a model that wait to be learnt.
-const LearnQueueBytes = 256 << 10
+// Bounds of the queue of a model's committed records that wait to be learnt. When it is full the
+// journal waits, then acknowledgements, then the broker.
+const (
+	LearnQueue      = 64        // groups of records
+	LearnQueueBytes = 256 << 10 // of memory
+)
 
 // Config is the configuration file. Every package owns its section; Config gives
 // the YAML its shape. configs/edge.yaml documents every key.

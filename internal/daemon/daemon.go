@@ -16,11 +16,6 @@ import (
 	"edge/stream/fleet"
 )
 
-// LearnQueue is the number of groups of committed records that may wait for a
-// learner. When the queue is full the journal waits, then acknowledgements, then
-// the broker.
-const LearnQueue = 64
-
 // Daemon is one edge node: its store, the loops that learn, and the node that
 // speaks MQTT. Store and loops outlive the node, which a new configuration may
 // replace.

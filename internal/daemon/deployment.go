@@ -5,6 +5,9 @@ import (
 	"edge/internal/exit"
 	"edge/internal/statefile"
 	"edge/internal/web"
+	"edge/model"
+	"edge/online"
+	"edge/online/fleet"
 	"edge/stream"
 	"edge/stream/field"
 )
@@ -95,4 +98,16 @@ func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error
 	}
 	node, err := stream.NewNode(p.Config.Stream(), deps)
 	return node, exit.With(exit.Config, err)
+}
+
+// followed returns the feed of a model; that of a follower with the function that makes
+// its posterior.
+func followed(m *web.Model) stream.ModelConfig {
+	feed := m.Feed
+	if cfg := m.Config; feed.Fleet.Follows() {
+		feed.Follow = func(member string, set *fleet.Set) (*model.Posterior, *fleet.Merge, error) {
+			return online.Follow(cfg, member, set)
+		}
+	}
+	return feed
 }

@@ -56,7 +56,7 @@ func (d *Daemon) newLoop(cfg *config.Config, name string, kept *persist.Recovere
 	}
 	ready, lost := d.logReady(name, kept, restored), false
 	opts := online.LoopOptions{
-		Model: name, Seq: kept.Seq, Saved: kept.Seq, Queue: LearnQueue, QueueBytes: config.LearnQueueBytes,
+		Model: name, Seq: kept.Seq, Saved: kept.Seq, Queue: config.LearnQueue, QueueBytes: config.LearnQueueBytes,
 		Checkpointer: d.store, Every: cfg.Store.Checkpoint.Every, Samples: cfg.Store.Checkpoint.Samples,
 		Bytes:  uint64(cfg.Store.Checkpoint.Size),
 		Linger: lingerWithin, Workspaces: d.steps, Readers: &d.readers,

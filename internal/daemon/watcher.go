@@ -31,6 +31,7 @@ func newWatcher(log *slog.Logger) watcher {
 	return watcher{notify: n, events: n.Events, errors: n.Errors, folders: map[string]string{}, log: log}
 }
 
+// close ends the watch.
 func (w *watcher) close() {
 	if w.notify != nil {
 		w.notify.Close()
@@ -98,6 +99,7 @@ func trail(file string) (names []string) {
 	return names
 }
 
+// isLink reports whether a path is a symbolic link.
 func isLink(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode()&os.ModeSymlink != 0

@@ -16,7 +16,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
-	"edge/internal/daemon"
+	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/internal/replay"
 	"edge/stream/mqtt"
@@ -45,7 +45,7 @@ func TestLoad(t *testing.T) {
 
 	// Groups that wait for the learner, and the one that is committed; messages in
 	// the ring, or answered and held, and between worker and committer.
-	const ahead, inside = (daemon.LearnQueue + 2) * 16, 2048 + 64 + 2*16
+	const ahead, inside = (config.LearnQueue + 2) * 16, 2048 + 64 + 2*16
 	const queued = 1000 + 20 // by mosquitto, and on their way
 	most, longest, offered, waiting := 0, 0, 0, 0
 	before, learnt := 0, 0 // acknowledged at the last look, and learnt
