@@ -149,6 +149,7 @@ func (p *Publisher) send(m *publish) bool {
 	return true
 }
 
+// pause waits for publisherPolling.
 func (p *Publisher) pause(ctx context.Context) error {
 	select {
 	case <-time.After(publisherPolling):
@@ -226,6 +227,7 @@ func (p *Publisher) Close() {
 	}
 }
 
+// closed reports whether Close was called.
 func (p *Publisher) closed() bool {
 	select {
 	case <-p.end:

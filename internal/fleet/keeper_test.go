@@ -25,13 +25,13 @@ import (
 
 const features = 7
 
-// contribution returns the contribution of a member with m inducing points, and its
+// contribution returns the contribution of the member pi3 with m inducing points, and its
 // encoding.
-func contribution(t *testing.T, member string, sequence uint64, m int) (*core.Contribution, []byte) {
+func contribution(t *testing.T, sequence uint64, m int) (*core.Contribution, []byte) {
 	t.Helper()
 	const n = 100
 	h := core.Header{
-		Member: member, Version: core.Version{Epoch: 1, Sequence: sequence}, Features: features, N: n,
+		Member: "pi3", Version: core.Version{Epoch: 1, Sequence: sequence}, Features: features, N: n,
 		Classes: []string{"a", "b"}, Counts: []uint64{n, 0}, Horizons: []float64{500}, Weights: []float64{1},
 	}
 	basis := core.Basis{Params: model.Params{M: m, D: 1, Theta: make([]float64, m+1+3)}, Scale: model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8}}
@@ -76,7 +76,7 @@ func within(t *testing.T) context.Context {
 func TestContributionByFile(t *testing.T) {
 	from, to := keeper(brokertest.New(t, brokertest.Embedded)), keeper(brokertest.New(t, brokertest.Embedded))
 	ctx := within(t)
-	large, data := contribution(t, "pi3", 2, 250)
+	large, data := contribution(t, 2, 250)
 	if err := from.publish(ctx, large, data); err != nil {
 		t.Fatal(err)
 	}
@@ -106,11 +106,11 @@ func TestContributionByFile(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Err != nil || !bytes.Equal(all[0].Data, data) || len(all[0].Topics) < 3 {
 		t.Fatalf("the other broker keeps %+v, %v", Describe(all), err)
 	}
-	older, oldData := contribution(t, "pi3", 1, 250)
+	older, oldData := contribution(t, 1, 250)
 	if err := to.publish(ctx, older, oldData); err == nil || !strings.Contains(err.Error(), "the newer one stays") {
 		t.Errorf("an older contribution: %v", err)
 	}
-	small, smallData := contribution(t, "pi3", 3, 2)
+	small, smallData := contribution(t, 3, 2)
 	if err := to.publish(ctx, small, smallData); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func slowBroker(t *testing.T, wait time.Duration, topic string, payload []byte) 
 // The time that a slow broker takes to connect is no silence after which all messages have
 // come. The silence becomes longer until a busy machine keeps it.
 func TestReadOfSlowBroker(t *testing.T) {
-	_, data := contribution(t, "pi3", 1, 2)
+	_, data := contribution(t, 1, 2)
 	for quiet := 200 * time.Millisecond; ; quiet *= 3 {
 		k := &Keeper{MQTT: mqtt.DefaultConfig(), Concept: "c", quiet: quiet}
 		k.MQTT.Servers = []string{slowBroker(t, 2*quiet, k.topics().Contribution("pi3"), data)}
@@ -166,7 +166,7 @@ func TestReadOfSlowBroker(t *testing.T) {
 // only the first subscription is answered.
 func TestReadOfManyMessages(t *testing.T) {
 	k := &Keeper{MQTT: mqtt.DefaultConfig(), Concept: "c", quiet: 200 * time.Millisecond}
-	_, data := contribution(t, "pi3", 1, 2)
+	_, data := contribution(t, 1, 2)
 	subscriptions := 0
 	k.MQTT.Servers = []string{brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
 		switch p := p.(type) {
@@ -193,7 +193,7 @@ func TestReadOfManyMessages(t *testing.T) {
 func TestReadOfBusyFleet(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	k, ctx := keeper(b), within(t)
-	c, data := contribution(t, "pi3", 1, 2)
+	c, data := contribution(t, 1, 2)
 	if err := k.publish(ctx, c, data); err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestReadOfBusyFleet(t *testing.T) {
 // A file that is no contribution is refused with what it is.
 func TestImportRefusesFiles(t *testing.T) {
 	k, dir := &Keeper{}, t.TempDir()
-	_, data := contribution(t, "pi3", 1, 2)
+	_, data := contribution(t, 1, 2)
 	write := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -262,7 +262,7 @@ func TestImportRefusesFiles(t *testing.T) {
 func TestImportChecks(t *testing.T) {
 	k, ctx := keeper(brokertest.New(t, brokertest.Embedded)), within(t)
 	broken := filepath.Join(t.TempDir(), "broken")
-	c, data := contribution(t, "pi3", 1, 2)
+	c, data := contribution(t, 1, 2)
 	data[len(data)/2] ^= 1
 	if err := os.WriteFile(broken, data, 0o600); err != nil {
 		t.Fatal(err)
@@ -299,7 +299,7 @@ func TestMissingRight(t *testing.T) {
 	other, named, ctx := keeper(b), keeper(b), within(t)
 	other.MQTT.Username, named.MQTT.Username = "pi1", "pi3"
 	const need = "the right to write edge/fleet/c/pi3 and edge/fleet/c/pi3/#"
-	c, data := contribution(t, "pi3", 1, 2)
+	c, data := contribution(t, 1, 2)
 	if err := other.publish(ctx, c, data); code(err) != exit.Broker || !strings.Contains(err.Error(), need) {
 		t.Errorf("published without the right: %v", err)
 	}

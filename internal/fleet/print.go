@@ -20,29 +20,7 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 	if v.Concept != concept {
 		fmt.Fprintf(w, "  the daemon runs with another configuration than this one, which has fleet %s: reload it\n", concept)
 	}
-	switch {
-	case v.Stopped != "":
-		fmt.Fprintf(w, "  publishes nothing more: %s\n", v.Stopped)
-	case v.Role == wire.RoleFollower:
-		fmt.Fprintln(w, "  publishes nothing: it only follows")
-	case v.Sequence == 0:
-		fmt.Fprintln(w, "  has published nothing since its start: the first contribution follows the warm-up")
-	default:
-		kept := "not seen back from the broker yet"
-		switch {
-		case v.Kept:
-			kept = "the broker keeps it"
-		case v.Cleared:
-			kept = "it was removed from the broker, and the next one follows after more labels"
-		case v.Lost:
-			kept = "it did not come back: see edge doctor"
-		}
-		messages := "1 message"
-		if v.Parts > 0 {
-			messages = fmt.Sprintf("%d messages", 1+v.Parts) // the list of the parts is one
-		}
-		fmt.Fprintf(w, "  published version %d.%d with %d labels, %s in %s, %s ago; %s\n", v.Epoch, v.Sequence, v.N, terminal.Bytes(uint64(v.Bytes)), messages, age(v.Age), kept)
-	}
+	fmt.Fprintf(w, "  %s\n", published(v))
 	merged := "none since the start"
 	if v.Merges > 0 {
 		merged = fmt.Sprintf("%d, the latest %s ago", v.Merges, age(v.MergeAge))
@@ -81,6 +59,32 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 	}
 	_, err := fmt.Fprintf(w, "  refused since the start: %s\n", strings.Join(counts, ", "))
 	return err
+}
+
+// published describes what the node has published.
+func published(v *wire.View) string {
+	switch {
+	case v.Stopped != "":
+		return "publishes nothing more: " + v.Stopped
+	case v.Role == wire.RoleFollower:
+		return "publishes nothing: it only follows"
+	case v.Sequence == 0:
+		return "has published nothing since its start: the first contribution follows the warm-up"
+	}
+	kept := "not seen back from the broker yet"
+	switch {
+	case v.Kept:
+		kept = "the broker keeps it"
+	case v.Cleared:
+		kept = "it was removed from the broker, and the next one follows after more labels"
+	case v.Lost:
+		kept = "it did not come back: see edge doctor"
+	}
+	messages := "1 message"
+	if v.Parts > 0 {
+		messages = fmt.Sprintf("%d messages", 1+v.Parts) // the list of the parts is one
+	}
+	return fmt.Sprintf("published version %d.%d with %d labels, %s in %s, %s ago; %s", v.Epoch, v.Sequence, v.N, terminal.Bytes(uint64(v.Bytes)), messages, age(v.Age), kept)
 }
 
 // printMembers writes the table of the other members.
