@@ -44,6 +44,7 @@ type Contribution struct {
 	Err    error    // it cannot be read
 }
 
+// topics returns the topics of the fleet.
 func (k *Keeper) topics() wire.Topics { return wire.NewTopics(k.MQTT.BaseTopic, k.Concept) }
 
 // Read returns the contributions that the broker keeps, by name, with the common basis; of
@@ -117,6 +118,7 @@ func ended(ctx context.Context, err error) error {
 	return exit.With(exit.Broker, err)
 }
 
+// silence is the time without a message after which all retained ones have come.
 func (k *Keeper) silence() time.Duration {
 	if k.quiet > 0 {
 		return k.quiet
@@ -192,7 +194,7 @@ func (k *Keeper) publish(ctx context.Context, c *core.Contribution, data []byte)
 	if err != nil {
 		return err
 	}
-	messages := k.topics().Messages(c, data, k.Limit)
+	messages := k.topics().Messages(c.Member, c.Version, data, k.Limit)
 	if kept != nil && kept.Err == nil {
 		if kept.Version == c.Version && bytes.Equal(kept.Data, data) {
 			return nil

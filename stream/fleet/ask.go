@@ -63,7 +63,7 @@ func (m *Member) ask(now time.Time) (ask, enough []string) {
 		if now.Sub(a.open[name]) >= keptWithin {
 			delete(a.open, name)
 			a.room = a.room && name != all
-			enough = append(enough, m.messages(name)...)
+			enough = append(enough, m.filters(name)...)
 		}
 	}
 	due := a.due
@@ -89,14 +89,14 @@ func (m *Member) ask(now time.Time) (ask, enough []string) {
 			if a.open[name] = now; name == all {
 				m.link.retained = 0
 			}
-			ask = append(ask, m.messages(name)...)
+			ask = append(ask, m.filters(name)...)
 		}
 	}
 	return ask, enough
 }
 
-// messages returns the filters for the messages of a member, or of all.
-func (m *Member) messages(name string) []string {
+// filters returns the filters for the messages of a member, or of all.
+func (m *Member) filters(name string) []string {
 	filters := []string{m.topics.Contribution(name)}
 	if m.parted && name != all {
 		filters = append(filters, filters[0]+"/+")

@@ -117,7 +117,7 @@ func TestAskedByNameInACrowd(t *testing.T) {
 			w.kept[fmt.Sprint("edge/fleet/c/z", i)] = "no contribution"
 		}
 		for i := range 6 {
-			w.put(fmt.Sprint("m", i), 100, 1)
+			w.put(fmt.Sprint("m", i), 100)
 		}
 		a := w.start("a", 0, func(c *Config) { c.MaxMembers = 6 })
 		w.pass(3 * time.Minute)
@@ -125,7 +125,7 @@ func TestAskedByNameInACrowd(t *testing.T) {
 		equal(t, "asked", fmt.Sprint(a.asked), want)
 		if others > askAllBelow-6 {
 			a.asked = nil
-			w.put("m6", 99, 1) // there is no room
+			w.put("m6", 99) // there is no room
 			w.publish(Publication{Topic: "edge/fleet/c/m0"})
 			w.pass(24 * time.Hour)
 			equal(t, "asked", len(a.asked) > 0, true)

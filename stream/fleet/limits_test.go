@@ -23,10 +23,10 @@ func (n *node) of(kind string) (details []string) {
 }
 
 // put lets the broker keep a contribution of a member that is no node of the world.
-func (w *world) put(member string, labels, sequence uint64) {
+func (w *world) put(member string, labels uint64) {
 	w.t.Helper()
 	c := contribution(w.t, member, labels, 2)
-	c.Version = core.Version{Epoch: 1, Sequence: sequence}
+	c.Version = core.Version{Epoch: 1, Sequence: 1}
 	data, err := c.AppendBinary(nil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -39,7 +39,7 @@ func TestRoomAgain(t *testing.T) {
 	w := newWorld(t)
 	n := w.start("own", 1, func(c *Config) { c.MaxMembers = 2 })
 	for i, name := range []string{"a", "b", "c"} {
-		w.put(name, uint64(300-100*i), 1)
+		w.put(name, uint64(300-100*i))
 	}
 	equal(t, "members", []bool{n.peers["a"] != nil, n.peers["b"] != nil, n.peers["c"] != nil}, []bool{true, true, false})
 	w.publish(Publication{Topic: "edge/fleet/c/a"})
@@ -58,7 +58,7 @@ func TestRoomAgainAtOnce(t *testing.T) {
 	w := newWorld(t)
 	n := w.start("own", 1, func(c *Config) { c.MaxMembers = 2 })
 	for i, name := range []string{"a", "b", "c", "d"} {
-		w.put(name, uint64(400-100*i), 1)
+		w.put(name, uint64(400-100*i))
 	}
 	for _, name := range []string{"a", "b"} {
 		w.publish(Publication{Topic: "edge/fleet/c/" + name})
@@ -108,7 +108,7 @@ func TestShares(t *testing.T) {
 	n := w.start("own", 1, plain)
 	sum := &core.Merge{}
 	for name, labels := range map[string]uint64{"a": 100, "b": math.MaxUint64} {
-		w.put(name, 100, 1)
+		w.put(name, 100)
 		sum.Members = append(sum.Members, core.Member{Name: name, N: labels})
 	}
 	n.Merged(w.now, sum)
@@ -136,8 +136,8 @@ func TestGarbageTakesNoRoom(t *testing.T) {
 func TestSpellings(t *testing.T) {
 	w := newWorld(t)
 	n := w.start("own", 1, plain)
-	w.put("x", 100, 1) // of classes a and b
-	w.put("y", 100, 1)
+	w.put("x", 100) // of classes a and b
+	w.put("y", 100)
 	for own, want := range map[string]string{"": "[]", "a b": "[]", "c": "[]", "A b": "[[A a]]", "a B A": "[[A a] [B b]]"} {
 		equal(t, own, fmt.Sprint(n.View(w.now, Model{Classes: strings.Fields(own)}).Spellings), want)
 	}
@@ -148,8 +148,8 @@ func TestSpellings(t *testing.T) {
 func TestEventsAreLimited(t *testing.T) {
 	w := newWorld(t)
 	n := w.start("own", 1, plain)
-	w.put("a", 100, 1)
-	w.put("b", 100, 1)
+	w.put("a", 100)
+	w.put("b", 100)
 	for range 3 {
 		n.Merged(w.now, &core.Merge{Members: []core.Member{{Name: "a", Refused: core.Distrusted}, {Name: "b", Refused: core.Distrusted}}})
 	}
@@ -158,19 +158,19 @@ func TestEventsAreLimited(t *testing.T) {
 		t.Errorf("events %q", told)
 	}
 	for range 50 {
-		w.put("z", 100, 1)
+		w.put("z", 100)
 		w.publish(Publication{Topic: "edge/fleet/c/z"})
 	}
 	equal(t, "events", []int{len(n.of("fleet_member")), len(n.of("fleet_left"))}, []int{3, 1})
 	for i := range 1000 {
-		w.put(fmt.Sprint("z", i), 100, 1)
+		w.put(fmt.Sprint("z", i), 100)
 		w.publish(Publication{Topic: fmt.Sprint("edge/fleet/c/z", i)})
 	}
 	if len(n.noted) > maxNoted+10 || len(n.events) > maxNoted+10 {
 		t.Errorf("%d events are kept in mind, %d were published", len(n.noted), len(n.events))
 	}
 	w.pass(2 * time.Minute)
-	w.put("y", 100, 1)
+	w.put("y", 100)
 	if got := n.of("fleet_member"); !strings.HasPrefix(got[len(got)-1], "y: ") {
 		t.Errorf("the latest event is %q", got[len(got)-1])
 	}

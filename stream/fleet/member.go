@@ -69,7 +69,7 @@ type Member struct {
 	merge      merging
 	asking     asking
 	basis      basis
-	counts     Counts
+	counts     counts
 	classes    []string             // of the own contribution
 	noted      map[string]time.Time // last event, by kind and reason
 }
@@ -117,8 +117,8 @@ func (l *link) lasted(now time.Time) time.Duration {
 // short: the retained messages that it brings were there before.
 func (m *Member) first() bool { return m.link.before < keptWithin }
 
-// Counts are the counters of a Member.
-type Counts struct {
+// counts are the counters of a Member.
+type counts struct {
 	Received, Sent uint64 // bytes
 	Merges         uint64
 	Missed         uint64 // contributions that the broker sent only when it was asked for them again
@@ -137,7 +137,7 @@ func New(cfg Config, id Identity, event func(kind, detail string)) *Member {
 	return &Member{
 		cfg: cfg, name: id.Node, topics: NewTopics(id.Base, cfg.Concept), instance: id.Instance, event: event,
 		set: core.NewSet(cfg.MaxMembers), peers: map[string]*peer{}, assemblies: map[string]*assembly{},
-		own: own{stored: id.Epoch}, asking: asking{open: map[string]time.Time{}}, counts: Counts{Refused: map[core.Reason]uint64{}}, noted: map[string]time.Time{},
+		own: own{stored: id.Epoch}, asking: asking{open: map[string]time.Time{}}, counts: counts{Refused: map[core.Reason]uint64{}}, noted: map[string]time.Time{},
 	}
 }
 

@@ -41,7 +41,7 @@ func TestSumOfFew(t *testing.T) {
 	w.pass(10 * time.Second)
 	for i, members := range []int{1, 1, 2, 3} {
 		for j := range members {
-			w.put(fmt.Sprintf("m%d%d", i, j), 100, 1)
+			w.put(fmt.Sprintf("m%d%d", i, j), 100)
 		}
 		w.pass(keptWithin + 2*time.Second)
 	}

@@ -53,21 +53,23 @@ func split(v core.Version, data []byte, limit int) (head []byte, parts [][]byte)
 	return appendCRC(head), parts
 }
 
-// messages returns the messages of a version of a contribution: its parts, and last the list of
-// them, or the contribution itself.
-func (t Topics) messages(name string, v core.Version, data []byte, limit int) (all []Publication) {
+// Messages returns the messages of a version of a member's encoded contribution, none larger than
+// limit: its parts, and last the list of them, or the contribution itself.
+func (t Topics) Messages(member string, v core.Version, data []byte, limit int) (all []Publication) {
 	head, parts := split(v, data, limit)
 	for i, p := range parts {
-		all = append(all, Publication{t.Part(name, i), p})
+		all = append(all, Publication{t.Part(member, i), p})
 	}
-	return append(all, Publication{t.Contribution(name), head})
+	return append(all, Publication{t.Contribution(member), head})
 }
 
+// appendVersion appends the begin of a list or a part.
 func appendVersion(dst []byte, magic string, v core.Version) []byte {
 	dst = binary.LittleEndian.AppendUint64(append(dst, magic...), v.Epoch)
 	return binary.LittleEndian.AppendUint64(dst, v.Sequence)
 }
 
+// appendCRC appends the CRC-32C of dst.
 func appendCRC(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst, castagnoli))
 }

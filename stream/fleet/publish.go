@@ -109,9 +109,9 @@ func (m *Member) takeBack(learnt Learnt) []Publication {
 
 // removal returns the publications that remove a member's message and its parts.
 func (m *Member) removal(name string, parts int) []Publication {
-	all := []Publication{{Topic: m.topics.Contribution(name)}}
-	for i := range parts {
-		all = append(all, Publication{Topic: m.topics.Part(name, i)})
+	var all []Publication
+	for _, topic := range m.topics.of(name, parts) {
+		all = append(all, Publication{Topic: topic})
 	}
 	return all
 }
@@ -311,7 +311,7 @@ func (m *Member) Publish(now time.Time, c *core.Contribution) ([]Publication, er
 // send returns the messages of a contribution, or of a common basis, and the number of its parts;
 // 0: it is in one message. It counts their bytes.
 func (m *Member) send(name string, v core.Version, data []byte) (all []Publication, parts int) {
-	all = m.topics.messages(name, v, data, m.limit())
+	all = m.topics.Messages(name, v, data, m.limit())
 	for _, p := range all {
 		m.counts.Sent += uint64(len(p.Payload))
 	}
@@ -413,9 +413,5 @@ func (m *Member) OwnTopics() []string {
 	if m.cfg.Follows() || !m.own.known {
 		return nil
 	}
-	all := []string{m.topics.Contribution(m.name)}
-	for i := range m.own.parts {
-		all = append(all, m.topics.Part(m.name, i))
-	}
-	return all
+	return m.topics.of(m.name, m.own.parts)
 }

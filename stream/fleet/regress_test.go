@@ -123,7 +123,7 @@ func TestSumsOfBefore(t *testing.T) {
 		}
 		for second := range 60 {
 			if second%2 == 0 && second < 10 {
-				w.put(string(rune('b'+second/2)), 100, 1)
+				w.put(string(rune('b'+second/2)), 100)
 			}
 			w.pass(time.Second)
 		}

@@ -35,6 +35,7 @@ func (m *Member) compareScales(c core.Comparison) {
 	}
 }
 
+// otherScale returns the value of Config.Scale that is not the given one.
 func otherScale(scale string) string {
 	if scale == ScaleOwn {
 		return ScaleShared

@@ -26,6 +26,15 @@ func (t Topics) Part(member string, part int) string {
 	return t.prefix + member + "/" + strconv.Itoa(part)
 }
 
+// of returns the topics of a member's contribution that has so many parts; 0: one message.
+func (t Topics) of(member string, parts int) []string {
+	all := []string{t.Contribution(member)}
+	for i := range parts {
+		all = append(all, t.Part(member, i))
+	}
+	return all
+}
+
 // Filter is the subscription to all contributions.
 func (t Topics) Filter() string { return t.prefix + "+" }
 
