@@ -219,6 +219,7 @@ func (c *Common) unfit(features uint64, inputs, inducing int, classes []string, 
 	return None
 }
 
+// alike is Alike of two members' labels.
 func alike(classes []string, counts []uint64, others []string, theirs []uint64) bool {
 	var n uint64
 	for _, v := range counts {

@@ -22,7 +22,7 @@ type Comparison struct {
 func (r *Receiver) compare(m *Merge, s *Set, p *projector, t *trial) (c Comparison) {
 	var tested []int
 	for i := range m.Members {
-		if m.Members[i].Tested && !sameScale(&s.members[i].Scale, &p.scale) {
+		if m.Members[i].Tested && !sameScale(&s.members[i].Scale, &p.own.Scale) {
 			tested = append(tested, i)
 		}
 	}

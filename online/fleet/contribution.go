@@ -155,7 +155,7 @@ func (c *Contribution) Put(h, k int, a, b []float64) error {
 	return nil
 }
 
-// factor stores the sites of horizon h and class k as the contribution holds them.
+// Factor stores the sites of horizon h and class k as the contribution holds them.
 //
 //	r  M×M, lower triangle: the factor R; the rest is not written
 //	b  M: R·β
@@ -231,6 +231,7 @@ func (c *Contribution) encodeParts() (opening string, parts []byte) {
 	return partsMagic, e.Buf
 }
 
+// encodeHeader appends the header.
 func (c *Contribution) encodeHeader(e *wire.Encoder) {
 	e.String(c.Member)
 	e.Uint64(c.Instance)
@@ -256,6 +257,7 @@ func encodeCounts(e *wire.Encoder, classes []string, counts []uint64) {
 	}
 }
 
+// encodeBasis appends the basis, with its sizes and the precision.
 func (c *Contribution) encodeBasis(e *wire.Encoder) {
 	e.Int(c.Params.M)
 	e.Int(c.Params.D)
@@ -383,6 +385,7 @@ func (c *Contribution) decodePart(d *wire.Decoder) {
 	}
 }
 
+// decodeHeader reads the header that encodeHeader wrote.
 func (c *Contribution) decodeHeader(d *wire.Decoder) {
 	c.Member = d.String(maxName)
 	c.Instance, c.Epoch, c.Sequence = d.Uint64(), d.Uint64(), d.Uint64()
@@ -421,6 +424,7 @@ func decodeHorizons(d *wire.Decoder) []float64 {
 	return lengths
 }
 
+// decodeBasis reads the values that encodeBasis wrote.
 func (c *Contribution) decodeBasis(d *wire.Decoder) {
 	m, features := d.Int(maxInducing, "inducing points"), d.Int(maxFeatures, "features")
 	c.Precision = Precision(d.Int(int(Float32), "size of a number"))

@@ -132,6 +132,7 @@ func firstLeaf(nodes []model.Node, branch int16) uint8 {
 	return uint8(^branch)
 }
 
+// encodeWeights appends weights that are rounded.
 func encodeWeights(e *wire.Encoder, w []float32) {
 	at := len(e.Buf)
 	e.Buf = slices.Grow(e.Buf, 2*len(w))[:at+2*len(w)]
@@ -283,6 +284,7 @@ func split(all []Forest) (encoded []Forest, kept []keptForest) {
 	return encoded, kept
 }
 
+// encodeKept appends the places of forests that are not encoded.
 func encodeKept(e *wire.Encoder, kept []keptForest) {
 	e.Int(len(kept))
 	for _, k := range kept {
@@ -325,11 +327,7 @@ func EncodeForests(e *wire.Encoder, all []Forest) {
 		f := &all[i]
 		e.String(f.Member)
 		e.Uint(f.N)
-		e.Int(len(f.Classes))
-		for k, name := range f.Classes {
-			e.String(name)
-			e.Uint(f.Counts[k])
-		}
+		encodeCounts(e, f.Classes, f.Counts)
 		if len(f.data) > 0 {
 			e.Buf = append(e.Buf, f.data...)
 		} else {

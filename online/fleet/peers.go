@@ -153,14 +153,24 @@ func (c *Contribution) latents(horizon int, w, q []float64) (mean, variance []fl
 		if post.Factor(k, b, y) != nil {
 			return nil, nil, false
 		}
-		dense.MulTriTrans(n, m, w, m, precision, m, u, m)
-		for i := range n {
-			row := u[i*m : (i+1)*m]
-			mean[k*n+i] = dense.Dot(post.Mean[k*m:(k+1)*m], w[i*m:(i+1)*m])
-			variance[k*n+i] = q[i] + dense.Dot(row, row)
-		}
+		latentTo(mean[k*n:], variance[k*n:], &post, k, w, q, u)
 	}
 	return mean, variance, true
+}
+
+// latentTo stores the means and variances, n, of latent function k of a posterior at n points.
+//
+//	w  n×M  features in its basis
+//	q  n    variances that these leave
+//	u  n×M  scratch
+func latentTo(mean, variance []float64, post *model.Gaussian, k int, w, q, u []float64) {
+	m, n := post.M, len(q)
+	dense.MulTriTrans(n, m, w, m, post.U[k*m*m:(k+1)*m*m], m, u, m)
+	for i := range n {
+		row := u[i*m : (i+1)*m]
+		mean[i] = dense.Dot(post.Mean[k*m:(k+1)*m], w[i*m:(i+1)*m])
+		variance[i] = q[i] + dense.Dot(row, row)
+	}
 }
 
 // agreement returns κ of member j with the others. It reports false if too few points are

@@ -127,12 +127,7 @@ func spread(p *model.Params, candidates []float64) []float64 {
 	left, rows := slices.Repeat([]float64{1}, n), make([]float64, 0, m*n) // in units of the amplitude
 	var chosen []float64
 	for k := range m {
-		pivot := 0
-		for i, v := range left {
-			if v > left[pivot] {
-				pivot = i
-			}
-		}
+		pivot := largest(left)
 		z := candidates[pivot*d : (pivot+1)*d]
 		chosen = append(chosen, z...)
 		scale := math.Sqrt(max(left[pivot], model.Jitter))

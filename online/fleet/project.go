@@ -14,9 +14,8 @@ const maxRounding = 1 << 22
 
 // projector writes sites of other bases in one basis.
 type projector struct {
-	m     int          // M of the basis
-	basis *model.Basis //
-	scale model.Scale
+	m     int // M of the basis
+	basis *model.Basis
 	own   Basis
 	units Units
 
@@ -31,9 +30,10 @@ type projector struct {
 	sites    []sum     // of the classes of one contribution
 }
 
+// newProjector returns a projector on a basis. The error is model.ErrFactor.
 func newProjector(own *Basis, u Units) (*projector, error) {
 	m := own.Params.M
-	p := &projector{m: m, basis: model.NewBasis(m, own.Params.D), scale: own.Scale, own: *own, units: u, check: make([]float64, m*m)}
+	p := &projector{m: m, basis: model.NewBasis(m, own.Params.D), own: *own, units: u, check: make([]float64, m*m)}
 	if _, err := p.basis.Set(&own.Params); err != nil {
 		return nil, fmt.Errorf("fleet: basis of the sums: %w", err)
 	}
@@ -59,7 +59,7 @@ func (p *projector) from(b *Basis) error {
 	}
 	p.z, p.zs, p.w, p.q, p.t = sized(p.z, mi*d), sized(p.zs, mi*d), sized(p.w, mi*m), sized(p.q, 2*mi), sized(p.t, m*mi)
 	w, kx := p.w, p.c
-	b.convert(p.z, &p.scale, p.units)
+	b.convert(p.z, &p.own.Scale, p.units)
 	p.basis.FeaturesTo(kx, w, p.q[:mi], mi, p.z, p.zs, p.q[mi:]) // row i: L⁻¹c(Z, z_i)
 	transpose(p.t, w, mi, m)
 	dense.SolveTriTrans(m, mi, sender.L, mi, p.t, mi)

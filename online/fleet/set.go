@@ -36,9 +36,7 @@ func (s *Set) Put(c *Contribution) (taken bool) {
 		s.members[at] = c
 		return true
 	}
-	s.members = append(s.members, nil)
-	copy(s.members[at+1:], s.members[at:])
-	s.members[at] = c
+	s.members = slices.Insert(s.members, at, c)
 	if s.limit == 0 || len(s.members) <= s.limit {
 		return true
 	}
@@ -80,7 +78,7 @@ func (s *Set) Offer(c *Common) bool {
 	return true
 }
 
-// Common returns the newest common basis, or nil. Withdraw removes it.
+// Common returns the newest common basis, or nil.
 func (s *Set) Common() *Common { return s.common }
 
 // Withdraw removes the common basis.

@@ -109,20 +109,16 @@ func (r *Receiver) adopt(m *Merge, s *Set, start *Common) error {
 	if r.Own == nil || m.Taken() == 0 {
 		return nil
 	}
-	var taken []int
-	for i := range m.Members {
-		if m.Members[i].Refused == None {
-			taken = append(taken, i)
-		}
-	}
 	m.Basis = start.On(r.Units, r.Scale.Mu, r.Scale.Sd)
 	p, err := newProjector(&m.Basis, r.Units)
 	if err != nil {
 		return err
 	}
 	sums := map[string]*sum{}
-	for _, i := range taken {
-		r.add(&m.Members[i], s.members[i], nil, p, nil, sums)
+	for i := range m.Members {
+		if m.Members[i].Refused == None {
+			r.add(&m.Members[i], s.members[i], nil, p, nil, sums)
+		}
 	}
 	m.A, m.B = nil, nil
 	return m.set(sums)
@@ -179,6 +175,7 @@ func (r *Receiver) mean(m *Merge, s *Set, b Birth) (mean []float64, n int) {
 	return mean, n
 }
 
+// encode returns the encoded change.
 func (s *Sharing) encode() []byte {
 	var e wire.Encoder
 	EncodeBirth(&e, &s.Birth)

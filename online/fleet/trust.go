@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"edge/model"
-	"edge/model/dense"
 )
 
 const (
@@ -147,12 +146,7 @@ func (t *trial) predict(add func(class string, a, b []float64), alone bool) erro
 		if err := t.post.Factor(k, t.b, t.y); err != nil {
 			return err
 		}
-		dense.MulTriTrans(n, m, t.W, m, u, m, t.u, m)
-		for i := range n {
-			row := t.u[i*m : (i+1)*m]
-			t.mean[k*n+i] = dense.Dot(t.post.Mean[k*m:(k+1)*m], t.W[i*m:(i+1)*m])
-			t.variance[k*n+i] = t.Q[i] + dense.Dot(row, row)
-		}
+		latentTo(t.mean[k*n:], t.variance[k*n:], &t.post, k, t.W, t.Q, t.u)
 	}
 	return nil
 }

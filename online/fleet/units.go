@@ -29,6 +29,7 @@ func (u Units) same(from, to *model.Scale) bool {
 	return sameScale(from, to)
 }
 
+// sameScale reports whether two scalings are equal to the last bit.
 func sameScale(a, b *model.Scale) bool {
 	return slices.Equal(a.Mu, b.Mu) && slices.Equal(a.Sd, b.Sd) && slices.Equal(a.Ranks, b.Ranks)
 }
