@@ -72,6 +72,10 @@ func (h *modelContents) missing() error {
 	return nil
 }
 
+func newContents() *contents {
+	return &contents{models: make(map[string]*modelContents), windows: make(map[string][]byte)}
+}
+
 // survey reads the tree of m and checks its structure, seals and ledgers. It keeps
 // the sealed values if keep is true.
 func survey(file io.ReaderAt, size int64, m meta, keep bool) *contents {
@@ -80,7 +84,7 @@ func survey(file io.ReaderAt, size int64, m meta, keep bool) *contents {
 
 // surveyUpTo is survey with at most that many frames of the redo log.
 func surveyUpTo(file io.ReaderAt, size int64, m meta, keep bool, frames uint32) *contents {
-	c := &contents{models: make(map[string]*modelContents), windows: make(map[string][]byte)}
+	c := newContents()
 	var structure, pr problems
 	p := newPages(file, size, m, &structure)
 	log, latest := readRedo(file, size, m, frames)
@@ -99,11 +103,7 @@ func surveyUpTo(file io.ReaderAt, size int64, m meta, keep bool, frames uint32) 
 			visit(bucket, key, value)
 		}
 	})
-	for _, at := range latest.places() {
-		if value := latest[*at]; value != nil {
-			visit(at.bucket, []byte(at.key), value)
-		}
-	}
+	latest.visit(visit)
 	if log.gap {
 		pr.add("the redo log lacks commits before later ones: the disk has lost a write")
 	}
@@ -123,7 +123,12 @@ func surveyUpTo(file io.ReaderAt, size int64, m meta, keep bool, frames uint32) 
 		pr.add("the tree is of transaction %d, its meta page of %d: the disk has lost a write", c.stamp, m.txid)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.models)) {
-		switch h := c.models[name]; {
+		h := c.models[name]
+		if log.gap || log.short || log.epoch == 0 && (c.version == 0 || c.version >= 5) {
+			h.more = true
+			h.notes.add("a part of the redo log is missing, and with it, perhaps, the last commits")
+		}
+		switch {
 		case !h.intact():
 			pr.add("%s: the entries differ from the ledger", name)
 		default:

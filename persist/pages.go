@@ -221,18 +221,20 @@ func (p *pages) elements(id uint64, buf, low, high []byte, depth int, visit func
 
 // entries visits every key and value of every bucket below the root.
 func (p *pages) entries(root uint64, visit func(bucket string, key, value []byte)) {
-	p.buckets(root, func(string) bool { return true }, visit)
+	p.buckets(root, func(string, uint64) bool { return true }, visit)
 }
 
-// buckets visits every key and value of the chosen buckets below the root.
-func (p *pages) buckets(root uint64, chosen func(name string) bool, visit func(bucket string, key, value []byte)) {
+// buckets visits every key and value of the chosen buckets below the root. chosen gets the root page of
+// each bucket, 0 for one that has none of its own.
+func (p *pages) buckets(root uint64, chosen func(name string, page uint64) bool, visit func(bucket string, key, value []byte)) {
 	p.walk(root, nil, nil, 0, func(flags uint32, key, value []byte) {
 		name := string(key)
 		if flags != bucketElement || len(value) < bucketHeader {
 			p.problems.add("%q at the root is not a bucket", name)
 			return
 		}
-		if !chosen(name) {
+		page := byteOrder.Uint64(value)
+		if !chosen(name, page) {
 			return
 		}
 		inside := func(flags uint32, key, value []byte) {
@@ -242,7 +244,6 @@ func (p *pages) buckets(root uint64, chosen func(name string) bool, visit func(b
 			}
 			visit(name, key, value)
 		}
-		page := byteOrder.Uint64(value)
 		switch inline := value[bucketHeader:]; {
 		case page != 0:
 			p.walk(page, nil, nil, 1, inside)

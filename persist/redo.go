@@ -68,6 +68,15 @@ func (cs changes) places() []*place {
 	return places
 }
 
+// visit visits the values that are put, in order.
+func (cs changes) visit(visit func(bucket string, key, value []byte)) {
+	for _, p := range cs.places() {
+		if value := cs[*p]; value != nil {
+			visit(p.bucket, []byte(p.key), value)
+		}
+	}
+}
+
 // apply makes the changes in a transaction.
 func (cs changes) apply(tx *bbolt.Tx) error {
 	for _, p := range cs.places() {
@@ -157,6 +166,7 @@ type redo struct {
 	frames uint32
 	pages  int  // of the half, up to the end of the last frame
 	gap    bool // a frame is missing before a later one
+	short  bool // the file ends within the pages of the half
 }
 
 // readHalf reads the frames of an epoch, at most limit of them, from the pages of its
@@ -210,39 +220,65 @@ func readFrame(pages []byte, epoch uint64) (list []change, frame uint32, parts i
 	return list, frame, parts
 }
 
-// halfOf returns the pages of an epoch's half.
-func halfOf(value []byte, epoch uint64) []byte {
-	half := value[redoSlack:]
-	return half[int(epoch%2)*redoPages*pageSize:][:redoPages*pageSize]
-}
-
 const anyFrame = ^uint32(0) // no limit
 
 // readRedo reads the redo log of the tree of m, at most limit frames, and the changes
 // in it. The frames of the next epoch follow those of the tree's own: they are there if
-// m is not the newest transaction. The zero value: the tree has no log.
+// m is not the newest transaction. The zero value: the tree has no log. Its pages are read
+// one by one, so that a file that ends within them loses no frame before its end.
 func readRedo(file io.ReaderAt, size int64, m meta, limit uint32) (redo, changes) {
-	var epoch uint64
-	var value []byte
-	newPages(file, size, m, &problems{}).buckets(m.root, func(name string) bool { return name == bucketLedger || name == bucketRedo },
+	var epoch, root uint64
+	newPages(file, size, m, &problems{}).buckets(m.root,
+		func(name string, page uint64) bool {
+			if name == bucketRedo && page < m.high {
+				root = page
+			}
+			return name == bucketLedger
+		},
 		func(bucket string, key, v []byte) {
-			switch {
-			case bucket == bucketRedo && string(key) == keyRedo && len(v) == redoSize:
-				value = v
-			case bucket == bucketLedger && string(key) == keyEpoch:
+			if string(key) == keyEpoch {
 				if payload, err := unseal(kindEpoch, bucket, key, v); err == nil {
 					epoch, _ = decodeNumber(payload)
 				}
 			}
 		})
 	cs := changes{}
-	if epoch == 0 || value == nil {
+	if epoch == 0 || root == 0 {
 		return redo{}, cs
 	}
-	r := readHalf(halfOf(value, epoch), epoch, limit, cs.add)
-	next := readHalf(halfOf(value, epoch+1), epoch+1, limit, cs.add)
-	r.gap = r.gap || next.gap
+	own, short := readPages(file, root+1+epoch%2*redoPages, redoPages)
+	after, _ := readPages(file, root+1+(epoch+1)%2*redoPages, redoPages)
+	r := readHalf(own, epoch, limit, cs.add)
+	next := readHalf(after, epoch+1, limit, cs.add)
+	r.gap, r.short = r.gap || next.gap, short
 	return r, cs
+}
+
+// readPages reads n pages from page id on. Those behind the end of the file are zeros, and short is true.
+func readPages(file io.ReaderAt, id, n uint64) (pages []byte, short bool) {
+	pages = make([]byte, n*pageSize)
+	read, _ := file.ReadAt(pages, int64(id)*pageSize)
+	clear(pages[read:])
+	return pages, read < len(pages)
+}
+
+// readFrames reads the newest frames in a file that has lost the tree with the place of its redo log.
+func readFrames(file io.ReaderAt, size int64) changes {
+	var newest, at uint64
+	for id := uint64(2); id < uint64(size/pageSize); id++ {
+		pages, _ := readPages(file, id, redoFrame)
+		if epoch := binary.LittleEndian.Uint64(pages); epoch > newest {
+			if _, _, parts := readFrame(pages, epoch); parts > 0 {
+				newest, at = epoch, id
+			}
+		}
+	}
+	cs := changes{}
+	if newest > 0 {
+		half, _ := readPages(file, at, redoPages)
+		readHalf(half, newest, anyFrame, cs.add)
+	}
+	return cs
 }
 
 // createRedo creates an empty redo log.

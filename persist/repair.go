@@ -98,29 +98,44 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 // list of taken messages, nil if it was not found. note is not empty if the newest
 // transaction may be missing.
 //
-// The tree of the transaction before the newest is still whole in the file, with the redo
-// log after it:
-// salvage takes the entries from it that the newest tree has lost. Without a valid
-// meta page it takes the tree with the most records.
+// Without a valid meta page, or where both trees are behind the end of the file, it takes the tree
+// with the most records, and without any tree the newest frames of the redo log.
 func salvage(file io.ReaderAt, size int64) (models map[string]*modelContents, taken []byte, note string) {
 	metas, problems, err := readMetas(file, size)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, nil, ""
+	case len(metas) == 0:
+		note = "both meta pages were damaged: the last transactions may be lost"
+	default:
+		if len(problems) > 0 {
+			note = "a meta page was damaged: the last transaction may be lost"
+		}
+		best, lost := salvageTrees(file, size, metas, note)
+		if best.sound || len(best.models) > 0 {
+			return best.models, best.taken, lost
+		}
+		note = "the trees of the last transactions are lost"
 	}
-	if len(metas) == 0 {
-		c := bestTree(file, size)
-		return c.models, c.taken, "both meta pages were damaged: the last transactions may be lost"
+	c := bestTree(file, size)
+	if len(c.models) == 0 {
+		c = newContents()
+		readFrames(file, size).visit(func(bucket string, key, value []byte) { _, _ = c.visit(bucket, key, value, true) })
 	}
-	if len(problems) > 0 {
-		note = "a meta page was damaged: the last transaction may be lost"
-	}
+	return c.models, c.taken, note
+}
+
+// salvageTrees collects the valid entries of the tree of the newest transaction. That of the
+// transaction before it is still whole in the file, with the redo log after it:
+// salvageTrees takes the entries from it that the newest tree has lost.
+func salvageTrees(file io.ReaderAt, size int64, metas []meta, note string) (*contents, string) {
 	best := survey(file, size, metas[0], true)
 	if len(metas) == 1 {
-		return best.models, best.taken, note
+		return best, note
 	}
 	before := survey(file, size, metas[1], true)
 	if best.stale && !before.stale {
-		return before.models, before.taken, "the disk lost a write: the last transaction is lost"
+		return before, "the disk lost a write: the last transaction is lost"
 	}
 	if best.stale {
 		note = "the disk lost writes: the last transactions are lost"
@@ -133,6 +148,7 @@ func salvage(file io.ReaderAt, size int64) (models map[string]*modelContents, ta
 			earlier.notes.add("recovered from the transaction before the last; what came after it is lost, with an unknown number of samples")
 			best.models[name] = earlier
 		case h != nil && !h.intact() && earlier.intact() && h.ledger != nil && *h.ledger == *earlier.ledger:
+			earlier.more = earlier.more || h.more
 			earlier.notes.add("recovered from the transaction before the last and the redo log after it")
 			best.models[name] = earlier
 		case h != nil && !h.intact():
@@ -142,7 +158,7 @@ func salvage(file io.ReaderAt, size int64) (models map[string]*modelContents, ta
 	if best.taken == nil && !trusted {
 		best.taken = before.taken
 	}
-	return best.models, best.taken, note
+	return best, note
 }
 
 // bestTree returns the tree with the most records among all pages that may be a root.
