@@ -81,6 +81,12 @@ func TestReset(t *testing.T) {
 	w.pass(2 * time.Minute)
 	equal(t, "published after the warm-up", a.published, 2)
 	equal(t, "members of b after it", len(b.peers), 1)
+	a.labels = 0
+	w.pass(10 * time.Second)
+	a.labels = 60 // as many as in the one that it took back
+	w.pass(5 * time.Minute)
+	equal(t, "published after another reset", a.published, 3)
+	equal(t, "members of b", len(b.peers), 1)
 }
 
 // A member of which the newest message cannot be read, as that of a later program, stays with the

@@ -102,7 +102,7 @@ func (m *Member) takeBack(learnt Learnt) []Publication {
 	case !m.link.up || !o.known || o.cleared || o.stopped != "" || learnt.Ready || learnt.Behind || learnt.Labels >= o.labels:
 		return nil
 	}
-	o.fresh, o.cleared = false, true
+	o.fresh, o.cleared, o.again = false, true, true
 	m.event("fleet_left", m.name+": its model was reset, and its contribution is removed")
 	return m.removal(m.name, o.parts)
 }
