@@ -26,6 +26,8 @@ const (
 	fleetEvery = 5 // labels between publications
 )
 
+var fleetTopics = fleet.NewTopics("edge", "c")
+
 // fleetFaults are the faults of one member; those of the broker are planned for the first.
 var fleetFaults = []string{
 	"cut", "stall", "refuse", "refuse", "kill", "kill", "kill before", "kill after", "power", "stop", "slow disk", "broken disk", "reload",
@@ -34,7 +36,8 @@ var fleetFaults = []string{
 // fleetScene is a fleet of all nodes of a scene.
 type fleetScene struct {
 	*scene
-	all map[string][]*core.Contribution // every one that was published, by name and version
+	all   map[string][]*core.Contribution // every one that was published, by name and version
+	parts *fleet.Collector                // what was published last on each topic
 
 	merges, leavers int // for the report
 }
@@ -83,7 +86,7 @@ func simulateFleet(t *testing.T, seed uint64, out io.Writer) *fleetScene {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	s := &fleetScene{scene: newScene(seed, out), all: map[string][]*core.Contribution{}}
+	s := &fleetScene{scene: newScene(seed, out), all: map[string][]*core.Contribution{}, parts: fleet.NewCollector(fleetTopics)}
 	s.fleet = s
 	first := newWorld(s.scene, nodeID)
 	for i := range pick(first.random("size"), 2, 2, 2, 3, 3, 4, 4, 5, 6, 8) - 1 {
@@ -105,12 +108,12 @@ func simulateFleet(t *testing.T, seed uint64, out io.Writer) *fleetScene {
 
 // seen notes a publication of a contribution.
 func (s *fleetScene) seen(m publication) {
-	name, ok := strings.CutPrefix(m.topic, fleetTopic)
-	if !ok || len(m.payload) == 0 {
+	name, part, ok := fleetTopics.Read(m.topic)
+	if s.parts.Receive(m.topic, m.payload); !ok || part >= 0 || len(m.payload) == 0 {
 		return
 	}
-	c, err := core.Decode(m.payload)
-	if err != nil || c.Member != name {
+	c, _, err := s.parts.Contribution(name)
+	if err != nil {
 		s.fail("on %s: %v", m.topic, err)
 		return
 	}
@@ -124,7 +127,11 @@ func versionOf(name string, v core.Version) string {
 
 // kept returns what the broker keeps of a member, nil for nothing.
 func (s *fleetScene) kept(name string) *core.Contribution {
-	c, err := core.Decode(s.broker.retained[fleetTopic+name].payload)
+	all := fleet.NewCollector(fleetTopics)
+	for topic, m := range s.broker.retained {
+		all.Receive(topic, m.payload)
+	}
+	c, _, err := all.Contribution(name)
 	if err != nil {
 		return nil
 	}
