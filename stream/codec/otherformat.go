@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"unicode/utf8"
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/tidwall/gjson"
@@ -31,6 +32,13 @@ func otherFormat(payload []byte) string {
 
 // notText refuses a payload that is no text, with its format where that is known.
 func notText(payload []byte) *Refusal {
+	if payload[0] == '{' || payload[0] == '[' {
+		at := 0
+		for r, n := utf8.DecodeRune(payload); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRune(payload[at:]) {
+			at += n
+		}
+		return Refuse(Malformed, "byte %d is not valid UTF-8, in which JSON is written: is the text in Latin-1?", at+1)
+	}
 	if other := otherFormat(payload); other != "" {
 		return Refuse(Malformed, "not a text: it looks like %s", other)
 	}

@@ -12,6 +12,8 @@ func TestRemedies(t *testing.T) {
 		{FormatCBOR, "\x1f\x8b\x08\x00", "compressed by gzip"},
 		{FormatValue, "\x28\xb5\x2f\xfd\x04", "compressed by zstd"},
 		{FormatJSON, "\xff\xd5", "malformed: not valid UTF-8: is it of another format?"},
+		{FormatJSON, "{\"x\":1,\"label\":\"ü \xfcber\"}", "malformed: byte 20 is not valid UTF-8, in which JSON is written: is the text in Latin-1?"},
+		{FormatJSON, "[1]\xff", "malformed: byte 4 is not valid UTF-8"},
 		{FormatJSON, "\x08\xd5\xd5\xe2\x9a\xcd\x33\x12\x1d\x0a\x04temp", "malformed: not a text: it looks like Protocol Buffers, such as Sparkplug B, which are not read; a flow of Node-RED, or Telegraf, can make JSON of it"},
 		{FormatJSON, "\x0a\x05hello\x08\x01", "it looks like Protocol Buffers"},
 		{FormatJSON, "\x12\x03abc", "it looks like Protocol Buffers"},
