@@ -71,10 +71,9 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 	if info, err := os.Stat(full); err == nil {
 		state = "exists, " + terminal.Bytes(uint64(info.Size()))
 	}
-	switch {
-	case c.HTTP.Listen == "":
+	if c.HTTP.Listen == "" {
 		fmt.Fprintln(w, "page     none: http.listen is empty")
-	default:
+	} else {
 		scheme, need, labels := "http", "", ""
 		if c.HTTP.TLS.Enabled() {
 			scheme = "https"

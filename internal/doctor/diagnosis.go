@@ -43,12 +43,15 @@ func (d *Diagnosis) add(check, grade, detail, advice string, figure any) {
 	}
 }
 
+// ok appends a finding that is good.
 func (d *Diagnosis) ok(check, format string, args ...any) {
 	d.add(check, OK, fmt.Sprintf(format, args...), "", nil)
 }
 
+// warn appends a finding that the user should know.
 func (d *Diagnosis) warn(check, detail, advice string) { d.add(check, Warn, detail, advice, nil) }
 
+// fail appends a finding of what does not work.
 func (d *Diagnosis) fail(check, detail, advice string) { d.add(check, Fail, detail, advice, nil) }
 
 // ErrFailed reports that the grade of a diagnosis is Fail.

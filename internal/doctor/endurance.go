@@ -99,6 +99,7 @@ type scratch struct {
 	seqs     map[string]uint64 // of the last record, by model
 }
 
+// load opens the models of the configuration in the store.
 func (s *scratch) load() (err error) {
 	for _, name := range s.models {
 		if s.learners[name], err = s.cfg.Learner(name); err != nil {
@@ -273,6 +274,7 @@ func examineEndurance(ctx context.Context, d *Diagnosis, cfg *config.Config, rat
 	d.add("wear", OK, detail, "", e)
 }
 
+// yearsText returns a number of years for people.
 func yearsText(years float64) string {
 	switch {
 	case years > 100:

@@ -50,6 +50,7 @@ func Examine(ctx context.Context, cfg *config.Config, o Options) *Diagnosis {
 	return d
 }
 
+// examine adds the findings of all checks.
 func (d *Diagnosis) examine(ctx context.Context, cfg *config.Config, h host, o Options) {
 	o.Progress("files …")
 	examineRights(d, cfg, o.Path)

@@ -25,6 +25,7 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 	doubt := func(key, format string, args ...any) {
 		doubts = append(doubts, key+": "+fmt.Sprintf(format, args...))
 	}
+	unsure := func(key string, err error) { doubt(key, "%v; check as the daemon's user is certain", err) }
 	var errs []error
 	read := func(key string, secret mqtt.Secret, tls string, all func() error) {
 		if name := config.FirstUnset(secret.File); name != "" {
@@ -34,7 +35,7 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 		} else if env := secret.Env; env != "" && os.Getenv(env) == "" {
 			doubt(key+".password", "%s is not set here; the daemon needs it", env)
 		} else if err := all(); errors.Is(err, fs.ErrPermission) {
-			doubt(key, "%v; check as the daemon's user is certain", err)
+			unsure(key, err)
 		} else if err != nil {
 			errs = append(errs, exit.With(exit.Config, err))
 		}
@@ -59,19 +60,19 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 			doubt("store.path", "%s; %s", unusedState(name), unusedAdvice(name))
 		}
 		if errors.Is(err, fs.ErrPermission) {
-			doubt("store.path", "%v; check as the daemon's user is certain", err)
+			unsure("store.path", err)
 		} else if err != nil {
 			errs = append(errs, exit.With(exit.Store, err))
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		doubt("store.path", "%v; check as the daemon's user is certain", err)
+		unsure("store.path", err)
 	default:
 		if info, err := os.Stat(folder); err != nil {
 			doubt("store.path", "the folder %s does not exist; a service makes it when it starts, else: mkdir -p %s", folder, folder)
 		} else if !info.IsDir() {
 			errs = append(errs, exit.With(exit.Config, fmt.Errorf("store.path: %s is no folder", folder)))
 		} else if err := process.Writable(folder); err != nil {
-			doubt("store.path", "%v; check as the daemon's user is certain", err)
+			unsure("store.path", err)
 		}
 	}
 	return doubts, errors.Join(errs...)
@@ -82,6 +83,7 @@ func unusedState(name string) string {
 	return fmt.Sprintf("the state file also holds model %s, which no model of the configuration continues", name)
 }
 
+// unusedAdvice is the remedy for it.
 func unusedAdvice(name string) string {
 	return fmt.Sprintf("call a model %s to continue from it, or discard it: edge reset --model %[1]s", name)
 }

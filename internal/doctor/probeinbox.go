@@ -20,6 +20,7 @@ type inbox struct {
 	marks int
 }
 
+// receive counts a message.
 func (b *inbox) receive(m broker.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

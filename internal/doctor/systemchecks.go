@@ -16,10 +16,9 @@ import (
 // examineMachine examines kernel, processor, power supply, clock and memory.
 func examineMachine(d *Diagnosis, cfg *config.Config, h host) {
 	version, release := h.kernelVersion()
-	switch {
-	case release == "":
+	if release == "" {
 		d.ok("kernel", "%s/%s, pages of %s", runtime.GOOS, runtime.GOARCH, terminal.Bytes(uint64(h.pageSize)))
-	default:
+	} else {
 		d.ok("kernel", "Linux %s, %s, pages of %s; the state's pages are 4.0 KiB on every kernel", release, runtime.GOARCH, terminal.Bytes(uint64(h.pageSize)))
 	}
 	if machine := h.read("proc/sys/kernel/arch"); machine == "aarch64" && runtime.GOARCH == "arm" {
