@@ -69,7 +69,7 @@ func (d *Daemon) deploy(cfg *config.Config) (err error) {
 func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error) {
 	deps := stream.Deps{
 		Readers: &d.readers,
-		Journal: web.TimedJournal{Journal: d.journal(), Took: d.monitor.OnCommit}, Log: d.log, Subscriptions: d.store,
+		Journal: d.journal(), Log: d.log, Subscriptions: d.store,
 		Build:    stream.Build{Version: d.monitor.Build.Version, Commit: d.monitor.Build.Commit},
 		Settings: p.settings.Unpack().Digest(), After: after,
 		Program: d.commands(),

@@ -2,16 +2,18 @@ package daemon
 
 import (
 	"errors"
+	"time"
 
 	"edge/online"
 	"edge/persist"
 	"edge/stream"
 )
 
-// journal is the store as the node's journal. It reports when the store is full,
-// and when its file is damaged or replaced.
+// journal is the store as the node's journal. It reports how long each commit took, when
+// the store is full, and when its file is damaged or replaced.
 type journal struct {
 	*persist.Store
+	onCommit func(took time.Duration)
 	onFull   func() (done bool) // done: checkpoints make no more room
 	onFailed func(error)
 }
@@ -19,8 +21,11 @@ type journal struct {
 // Commit implements stream.Journal. Its error is no online.ErrLimit while checkpoints may
 // make room: the node then drops nothing.
 func (j journal) Commit(c *online.Commit) error {
+	began := time.Now()
 	err := j.Store.Commit(c)
 	switch {
+	case err == nil:
+		j.onCommit(time.Since(began))
 	case errors.Is(err, persist.ErrFull):
 		if !j.onFull() {
 			err = errors.New(err.Error())
@@ -57,7 +62,7 @@ func (d *Daemon) onStoreFailed(err error) {
 // repaired when it is opened, and a file that replaced the store's must not be overwritten,
 // so both end the daemon.
 func (d *Daemon) journal() stream.Journal {
-	return journal{d.store, func() (done bool) {
+	return journal{d.store, d.monitor.OnCommit, func() (done bool) {
 		done = true
 		for _, m := range d.current().Models {
 			done = m.Loop.MakeRoom() && done

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"edge/online"
 	"edge/persist"
@@ -21,7 +22,7 @@ func TestFullStoreWaitsForCheckpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, asked := false, 0
-	j := journal{Store: store, onFull: func() bool { asked++; return done }}
+	j := journal{Store: store, onCommit: func(time.Duration) {}, onFull: func() bool { asked++; return done }}
 	fill := func() (err error) {
 		for key := uint64(1); err == nil && key < 10_000; key++ {
 			err = j.Commit(&online.Commit{Wait: []online.Pending{{Model: "m", Key: key, X: make([]float64, 1000)}}})

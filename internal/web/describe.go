@@ -18,13 +18,14 @@ func (m *Monitor) model(name string) *Model { return m.deployment().Model(name) 
 
 // describeNode returns the answer to /api/v1/models.
 func (m *Monitor) describeNode() *nodeView {
-	s := m.deployment().Node.Stats()
+	d := m.deployment()
+	s := d.Node.Stats()
 	v := &nodeView{
-		V: 1, Node: m.deployment().Config.Node, Version: m.Build.Version, Commit: m.Build.Commit, Started: m.began.Time(),
+		V: 1, Node: d.Config.Node, Version: m.Build.Version, Commit: m.Build.Commit, Started: m.began.Time(),
 		Connected: s.Connected, Subscribed: s.Subscribed, Refused: append([]string{}, s.Refused...), Degraded: s.Degraded,
 		Received: s.Received, Rejected: s.Rejected, Dropped: s.RingDropped + s.ExamplesDropped + s.OutboxDropped + s.OutboxRefused + s.PendingEvicted,
 		Queues:  map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox},
-		Control: m.deployment().Config.Control.Enabled, Events: []report.EventView{}, Models: []report.ModelSummary{},
+		Control: d.Config.Control.Enabled, Events: []report.EventView{}, Models: []report.ModelSummary{},
 	}
 	if s.SinceMessage > 0 {
 		at := time.Now().Add(-s.SinceMessage).Round(100 * time.Millisecond)
@@ -36,12 +37,13 @@ func (m *Monitor) describeNode() *nodeView {
 	for _, e := range slices.Backward(m.recentEvents()) {
 		v.Events = append(v.Events, report.EventView{Time: e.Time, Model: e.Model, Event: e.Kind, Detail: e.Detail})
 	}
-	for _, served := range m.deployment().Models {
+	for _, served := range d.Models {
 		v.Models = append(v.Models, summarise(served, s.Models[served.Name]))
 	}
 	return v
 }
 
+// summarise returns the figures of a model that nodeView and modelView have in common.
 func summarise(served *Model, s stream.ModelStats) report.ModelSummary {
 	st := served.Loop.Status()
 	sc := &st.Scores
@@ -58,7 +60,8 @@ func summarise(served *Model, s stream.ModelStats) report.ModelSummary {
 
 // describeModel returns the answer to /api/v1/models/{model}.
 func (m *Monitor) describeModel(served *Model) *modelView {
-	s, st := m.deployment().Node.Stats().Models[served.Name], served.Loop.Status()
+	node := m.deployment().Node
+	s, st := node.Stats().Models[served.Name], served.Loop.Status()
 	sc := &st.Scores
 	v := &modelView{
 		V: 1, ModelSummary: summarise(served, s), Version: st.Learned,
@@ -66,11 +69,11 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 		Scores:     stream.DescribeScores(&sc.Figures), WindowScores: stream.DescribeScores(&sc.Window),
 		Reliability: append([]score.Bin{}, sc.Reliability...), Features: len(served.Config.Features),
 		Samples: []sampleView{}, Queries: queriesView{s.Asked, s.Answered, s.Unanswered, []queryView{}},
-		Present: m.devices(served.Name), Windows: describeWindows(m.deployment().Node.Windows(served.Name)),
+		Present: m.devices(served.Name), Windows: describeWindows(node.Windows(served.Name)),
 		Open:       classesView{served.Config.Classes.Open, served.Config.Classes.Max, served.Config.Classes.Confirm, online.MaxLabel},
 		countsView: countsView{s.Predictions, s.Learned, st.Counters.Steps, st.Counters.StepsRefused, st.StateBytes},
 	}
-	if f, ok := m.deployment().Node.Fleet(served.Name); ok {
+	if f, ok := node.Fleet(served.Name); ok {
 		v.Fleet = &f
 	}
 	if len(sc.Classes) <= report.MaxConfusion {
@@ -95,7 +98,7 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 		labels[p.Seq] = p.label != ""
 		v.Samples = append(v.Samples, of)
 	}
-	for _, q := range m.deployment().Node.Queries(served.Name) {
+	for _, q := range node.Queries(served.Name) {
 		if labels[q.Prediction.Seq] {
 			continue // the query is being closed
 		}
@@ -109,12 +112,12 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 	return v
 }
 
+// describeSample returns a sample without its features.
 func describeSample(p sample) sampleView {
 	v := sampleView{
 		Time: p.at, Seq: p.Seq, ID: p.ID, Device: p.Device, Probs: map[string]float64{},
-		Novelty: p.Novelty, Label: p.label, Learned: p.Learned || p.label != "" && p.Label == "",
+		Novelty: p.Novelty, Abstain: p.Abstain, Label: p.label, Learned: p.Learned || p.label != "" && p.Label == "",
 	}
-	v.Abstain = p.Abstain
 	if p.Coverage > 0 {
 		v.Set = []string{}
 		for _, k := range p.Set {

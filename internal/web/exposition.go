@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -66,16 +65,14 @@ func (e *exposition) line(m *metric, suffix string, value float64, labels []stri
 	e.lines[m] = fmt.Appendf(e.lines[m], "%s%s%s %s\n", m.name, suffix, set, metricValue(value))
 }
 
-// WriteTo writes the families that have a value, each after its help.
-func (e *exposition) WriteTo(w io.Writer) (int64, error) {
-	var page []byte
+// text returns the families that have a value, each after its help.
+func (e *exposition) text() (page []byte) {
 	for _, m := range e.families {
 		if lines := e.lines[m]; len(lines) > 0 {
 			page = fmt.Appendf(page, "# HELP %s %s\n# TYPE %s %s\n%s", m.name, escapeHelp.Replace(m.help), m.name, m.kind, lines)
 		}
 	}
-	n, err := w.Write(page)
-	return int64(n), err
+	return page
 }
 
 // metricValue writes a value in the format of Prometheus, with +Inf, -Inf and NaN.

@@ -66,6 +66,7 @@ func statAll(files []string) []fs.FileInfo {
 	return seen
 }
 
+// sameFiles reports whether files have the same properties.
 func sameFiles(a, b []fs.FileInfo) bool {
 	for i := range a {
 		if (a[i] == nil) != (b[i] == nil) {

@@ -140,6 +140,7 @@ func (w *Server) busy(rw http.ResponseWriter, reason string, wait time.Duration,
 	refuseRequest(rw, http.StatusServiceUnavailable, why+": try again")
 }
 
+// retryAfter tells a client when to try again.
 func retryAfter(rw http.ResponseWriter, wait time.Duration) {
 	rw.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 }

@@ -40,6 +40,7 @@ func healthOf(checks []Check) health {
 	return h
 }
 
+// code is the status of the answer.
 func (h health) code() int {
 	if h.Status != "ok" {
 		return http.StatusServiceUnavailable
@@ -93,6 +94,7 @@ func (m *Monitor) recovering() (checks []Check) {
 	return checks
 }
 
+// storeReady checks that the journal can be written, and that the disk answers.
 func (m *Monitor) storeReady(s *stream.Stats) Check {
 	st := m.storeFigures()
 	switch {

@@ -25,6 +25,7 @@ type httpStats struct {
 	refused map[string]uint64 // by reason
 }
 
+// newHTTPStats returns counters of 0 for every reason.
 func newHTTPStats() *httpStats {
 	s := &httpStats{refused: map[string]uint64{}}
 	for _, reason := range []string{refusedConnection, refusedBusy, refusedViewer, refusedScrape, refusedHost, refusedNone, refusedPassword, refusedAttempt} {
@@ -33,12 +34,14 @@ func newHTTPStats() *httpStats {
 	return s
 }
 
+// connected changes the number of open connections.
 func (s *httpStats) connected(change int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open += change
 }
 
+// refuse counts a refusal.
 func (s *httpStats) refuse(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 
 	"edge/internal/process"
 	"edge/internal/report"
-	"edge/online"
 	"edge/online/score"
 	"edge/persist"
 	"edge/stream"
@@ -23,13 +22,10 @@ const (
 	storeInterval = time.Second      // between two reads of the store's figures while somebody looks at them
 	storeRest     = 30 * time.Second // while nobody does
 	traceInterval = time.Second      // between two looks at the scores
+
+	keptSamples = 24 // of each model, for display
+	keptEvents  = 40 // of the node
 )
-
-const keptSamples = 24 // of each model, for display
-
-const keptEvents = 40 // of the node
-
-const courseMinStep = 1 // seconds between two points, before any was dropped
 
 // Monitor keeps the figures of a running daemon that the page, the metrics and the
 // health checks need beside the snapshots of its parts: the last samples and events,
@@ -220,6 +216,7 @@ type modelObservations struct {
 	predictTime, learnTime *histogram
 }
 
+// observations returns copies of what was observed so far.
 func (m *Monitor) observations() observations {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,6 +228,7 @@ func (m *Monitor) observations() observations {
 	return o
 }
 
+// recentEvents returns the latest events, the oldest first.
 func (m *Monitor) recentEvents() []stream.Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -303,10 +301,7 @@ func (m *Monitor) traceAll(ctx context.Context) {
 		for _, served := range m.deployment().Models {
 			m.trace(served.Name, &served.Loop.Status().Scores)
 		}
-		pause := time.NewTimer(traceInterval)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
+		if process.Sleep(ctx, traceInterval) != nil {
 			return
 		}
 		select {
@@ -325,7 +320,7 @@ func (m *Monitor) trace(model string, s *score.Scores) {
 	r := m.recent[model]
 	r.course = slices.DeleteFunc(r.course, func(p report.CoursePoint) bool { return p.N > s.N })
 	if len(r.course) == 0 {
-		r.skip = courseMinStep
+		r.skip = 1
 	}
 	if s.N == 0 || len(r.course) > 0 && r.course[len(r.course)-1].N == s.N {
 		return
@@ -342,22 +337,6 @@ func (m *Monitor) trace(model string, s *score.Scores) {
 		r.course[i] = r.course[2*i+1]
 	}
 	r.course, r.skip = r.course[:report.CoursePoints/2], 2*r.skip
-}
-
-// TimedJournal measures the commits of a journal.
-type TimedJournal struct {
-	stream.Journal
-	Took func(time.Duration)
-}
-
-// Commit calls the journal's Commit and reports the duration of a success to Took.
-func (j TimedJournal) Commit(c *online.Commit) error {
-	began := time.Now()
-	err := j.Journal.Commit(c)
-	if err == nil {
-		j.Took(time.Since(began))
-	}
-	return err
 }
 
 // Health returns the figures of the process and of the store for the health that the node

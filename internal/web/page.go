@@ -54,6 +54,7 @@ var pagePolicy = sync.OnceValue(func() string {
 		hash("script"), hash("style"))
 })
 
+// servePage answers with the page.
 func servePage(rw http.ResponseWriter, _ *http.Request) {
 	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 	rw.Header().Set("Content-Security-Policy", pagePolicy())

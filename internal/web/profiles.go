@@ -72,6 +72,7 @@ func record(rw http.ResponseWriter, r *http.Request, seconds float64, start func
 	stop()
 }
 
+// setProfileType sets the type of a profile: text, or packed.
 func setProfileType(rw http.ResponseWriter, text bool) {
 	kind := "application/octet-stream"
 	if text {

@@ -72,6 +72,7 @@ func (v *viewers) oldest() *viewer {
 	return oldest
 }
 
+// remove removes a viewer, which may have gone. The caller holds mu.
 func (v *viewers) remove(w *viewer) {
 	v.open = slices.DeleteFunc(v.open, func(other *viewer) bool { return other == w })
 }
