@@ -1,9 +1,9 @@
 package daemon
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -11,29 +11,6 @@ import (
 	"edge/internal/config"
 	"edge/test/harness"
 )
-
-// fakeManager records the notifications of a service.
-type fakeManager struct {
-	mu     sync.Mutex
-	states []string
-}
-
-func (m *fakeManager) notify(state string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.states = append(m.states, state)
-}
-
-func (m *fakeManager) count(state string) (n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.states {
-		if strings.HasPrefix(s, state) {
-			n++
-		}
-	}
-	return n
-}
 
 // A daemon whose loops give no sign of life does not feed the watchdog.
 func TestWatchdogStarves(t *testing.T) {
@@ -48,9 +25,8 @@ func TestWatchdogStarves(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	var m fakeManager
-	var log harness.Log
-	s := &service{watchdog: 40 * time.Millisecond, log: slog.New(slog.NewTextHandler(&log, nil)), send: m.notify}
+	var notified, log harness.Log
+	s := &service{watchdog: 40 * time.Millisecond, log: slog.New(slog.NewTextHandler(&log, nil)), send: func(state string) { fmt.Fprintln(&notified, state) }}
 	time.Sleep(s.watchdog)
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -60,8 +36,8 @@ func TestWatchdogStarves(t *testing.T) {
 	time.Sleep(10 * s.watchdog)
 	close(stopped)
 	<-done
-	if m.count("READY=1") != 1 || m.count("WATCHDOG=1") != 0 {
-		t.Errorf("notified: %q", m.states)
+	if notified.Lines("READY=1") != 1 || notified.Lines("WATCHDOG=1") != 0 {
+		t.Errorf("notified:\n%s", &notified)
 	}
 	if strings.Count(log.String(), "no sign of life") != 1 || !strings.Contains(log.String(), "model=waveform") {
 		t.Errorf("the log has: %s", &log)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -28,9 +29,9 @@ func TestReloadWatches(t *testing.T) {
 	d := startReloadable(t, link).ready()
 	ctx, cancel := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
-	manager := &fakeManager{}
+	var notified harness.Log
 	watching.Go(func() {
-		handleTriggers(ctx, make(chan os.Signal), d.Daemon, &service{log: d.Daemon.log, send: manager.notify}, link, true)
+		handleTriggers(ctx, make(chan os.Signal), d.Daemon, &service{log: d.Daemon.log, send: func(state string) { fmt.Fprintln(&notified, state) }}, link, true)
 	})
 	defer watching.Wait()
 	defer cancel()
@@ -63,8 +64,8 @@ func TestReloadWatches(t *testing.T) {
 			t.Errorf("metrics.every is %v, want %v", got, want)
 		}
 	}
-	if manager.count("RELOADING=1\nMONOTONIC_USEC=") == 0 || manager.count("READY=1") == 0 {
-		t.Errorf("the service manager received %q", manager.states)
+	if notified.Lines("RELOADING=1\nMONOTONIC_USEC=") == 0 || notified.Lines("READY=1") == 0 {
+		t.Errorf("the service manager received:\n%s", &notified)
 	}
 }
 

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -19,13 +20,8 @@ import (
 	"edge/test/harness"
 )
 
-// manager is a service manager: it collects the notifications of a daemon.
-type manager struct {
-	mu       sync.Mutex
-	received []string
-}
-
-func newManager(t *testing.T) (m *manager, socket string) {
+// newManager returns the notifications that a service manager receives on a socket.
+func newManager(t *testing.T) (received *harness.Log, socket string) {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "edge") // the address of a socket is short
 	if err != nil {
@@ -40,56 +36,39 @@ func newManager(t *testing.T) (m *manager, socket string) {
 		conn.Close()
 		os.RemoveAll(folder)
 	})
-	m = &manager{}
+	received = new(harness.Log)
 	go func() {
 		for b := make([]byte, 4096); ; {
 			n, err := conn.Read(b)
 			if err != nil {
 				return
 			}
-			m.receive(string(b[:n]))
+			fmt.Fprintf(received, "%s\n", b[:n])
 		}
 	}()
-	return m, socket
-}
-
-func (m *manager) receive(state string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.received = append(m.received, state)
-}
-
-func (m *manager) count(state string) (n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.received {
-		if strings.HasPrefix(s, state) {
-			n++
-		}
-	}
-	return n
+	return received, socket
 }
 
 // TestServiceManagerHears expects the notifications of systemd from a daemon: ready,
 // status, watchdog, stopping.
 func TestServiceManagerHears(t *testing.T) {
-	m, socket := newManager(t)
+	received, socket := newManager(t)
 	t.Setenv("NOTIFY_SOCKET", socket)
 	t.Setenv("WATCHDOG_USEC", "400000")
 	b := brokertest.New(t, brokertest.Embedded)
 	config, _ := harness.WaveformConfig(t, b.URL())
 	d := harness.Start(t, config)
 	for state, times := range map[string]int{"READY=1": 1, "WATCHDOG=1": 5, "STATUS=connected; waveform: 0 samples": 1} {
-		if !brokertest.Eventually(func() bool { return m.count(state) >= times }) {
-			t.Errorf("%s was not sent %d times: %q", state, times, m.received)
+		if !brokertest.Eventually(func() bool { return received.Lines(state) >= times }) {
+			t.Errorf("%s was not sent %d times:\n%s", state, times, received)
 		}
 	}
-	if m.count("STOPPING=1") > 0 {
+	if received.Lines("STOPPING=1") > 0 {
 		t.Error("it announces a stop before the signal")
 	}
 	d.Stop()
-	if m.count("READY=1") != 1 || m.count("STOPPING=1") != 1 || m.received[0] != "READY=1" {
-		t.Errorf("received: %q", m.received)
+	if received.Lines("READY=1") != 1 || received.Lines("STOPPING=1") != 1 || !strings.HasPrefix(received.String(), "READY=1\n") {
+		t.Errorf("received:\n%s", received)
 	}
 }
 

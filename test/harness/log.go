@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 )
 
@@ -24,3 +25,6 @@ func (l *Log) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
+
+// Lines returns the number of lines that begin with a text.
+func (l *Log) Lines(begin string) int { return strings.Count("\n"+l.String(), "\n"+begin) }
