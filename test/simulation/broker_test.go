@@ -3,6 +3,7 @@ package simulation
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -219,10 +220,17 @@ func (b *broker) write(p *peer, packet packets.ControlPacket) {
 // published handles a publication of the node.
 func (b *broker) published(p *peer, c *packets.PublishPacket) {
 	b.received++
-	if n := b.nodeOf(p); c.TopicName == n.topic("cursor") {
+	n := b.nodeOf(p)
+	cursor := c.TopicName == n.topic("cursor")
+	if cursor {
 		n.unproven.cursorStored(p, string(c.Payload) != "0")
 	}
 	b.route(publication{topic: c.TopicName, payload: c.Payload, qos: c.Qos, retained: c.Retain})
+	if cursor && n.cutting {
+		n.cutting = false
+		p.link.end(errors.New("connection reset by peer"))
+		return
+	}
 	if c.Qos == 0 {
 		return
 	}

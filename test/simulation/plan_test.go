@@ -84,7 +84,7 @@ func newPlan(w *world) *plan {
 		p.topics = 1
 		p.planFault(w, "reload", 1)
 	}
-	for _, what := range []string{"retained lost", "failing sync", "restored backup"} {
+	for _, what := range []string{"retained lost", "failing sync", "restored backup", "cut behind cursor"} {
 		p.planFault(w, what, 6)
 	}
 	return p

@@ -304,6 +304,8 @@ func (w *world) inject(f fault) bool {
 		for _, k := range w.links() {
 			k.cut()
 		}
+	case "cut behind cursor":
+		w.cutting = true
 	case "stall":
 		for _, k := range w.links() {
 			k.stalled = true
@@ -365,7 +367,7 @@ func (s *scene) endFaults() {
 	defer s.mu.Unlock()
 	s.broker.down = false
 	for _, w := range s.nodes {
-		w.refusing, w.missing = false, false
+		w.refusing, w.missing, w.cutting = false, false, false
 		w.disk.slow, w.disk.broken, w.disk.fault = 0, false, ""
 		w.disk.failSync.Store(false)
 	}

@@ -38,6 +38,7 @@ type world struct {
 
 	refusing bool // the node's connections are refused
 	missing  bool // the broker does not send the node what other members publish, and keeps it
+	cutting  bool // the connection ends once the broker has read the next cursor
 	left     bool // the node has ended for good, and was checked
 	plan     *plan
 	disk     *disk
