@@ -116,9 +116,7 @@ func (u *unconfirmed) beginConnection(first *mqtt.Message, c mqtt.Cursor) {
 	if c.Fresh && !first.Dup || c.Found && c.Session > u.sequence {
 		u.messages = u.messages[:0]
 	}
-	u.messages = slices.DeleteFunc(u.messages, func(m unconfirmedMessage) bool {
-		return c.Found && m.sequence > c.Before && m.sequence <= c.Sequence
-	})
+	u.messages = slices.DeleteFunc(u.messages, func(m unconfirmedMessage) bool { return c.Proves(m.sequence) })
 	for i := range u.messages {
 		switch m := &u.messages[i]; {
 		case m.sequence == unread:

@@ -67,6 +67,10 @@ func TestUnconfirmed(t *testing.T) {
 			{id: 1, x: 7, learnt: true}, {id: 2, x: 7, learnt: true},
 			{id: 1, dup: true, x: 7, again: brokerKeeps(2), learnt: true}, {id: 2, dup: true, x: 7, learnt: true}, {id: 3, x: 7, learnt: true},
 		},
+		"the same, by the cursor of a connection without messages, which the broker has lost": {
+			{id: 1, x: 7, learnt: true}, {id: 2, x: 7, learnt: true},
+			{id: 1, dup: true, x: 7, again: &mqtt.Cursor{Earlier: brokerKeeps(2)}, crash: true, learnt: true}, {id: 2, dup: true, x: 7, learnt: true}, {id: 3, x: 7, learnt: true},
+		},
 		"identifiers from 1 on: the cursor tells that the first was read": {
 			{id: 1, x: 7, learnt: true}, {id: 2, x: 7, learnt: true},
 			{id: 1, dup: true, x: 7, again: brokerKeeps(1)}, {id: 2, dup: true, x: 7, learnt: true}, {id: 3, x: 7, learnt: true},

@@ -49,6 +49,7 @@ type Client struct {
 	attempts int                      // number since the last connection; owned by Run
 	broken   ProtocolError            // the last protocol error of this broker; owned by Run
 	quiet    bool                     // the broker ended the last connection at once, by a protocol error; owned by Run
+	cursor   *cursorState             // of the latest connection; owned by Run
 	patient  bool                     // the broker did not acknowledge a publication: see Conn.awaitAnswers; owned by Run
 	further  further
 }
@@ -275,7 +276,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{}, 1), denied: make(chan struct{}, 1), dropped: make(chan []paho.Token, 8), cursor: newCursorState()}
+	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{}, 1), denied: make(chan struct{}, 1), dropped: make(chan []paho.Token, 8), cursor: newCursorState(c.cursor)}
 	var aborts []func() bool // end the handshakes if ctx ends meanwhile
 	opts.SetCleanSession(!c.Config.PersistentSession).
 		SetKeepAlive(0).                                                  // Conn.keepAlive sends the pings
@@ -322,6 +323,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	}
 	conn.since = time.Now()
 	conn.sinceWall = conn.since.Round(0)
+	c.cursor = conn.cursor
 	if session, ok := token.(*paho.ConnectToken); c.CursorTopic == "" || ok && !session.SessionPresent() {
 		conn.cursor.setNewSession(c.newestCommit())
 	}

@@ -18,7 +18,7 @@ import (
 // linked is a connection with a network that takes everything.
 func linked() *Conn {
 	return &Conn{
-		client: NewClient(Options{Counters: new(Counters), CursorTopic: "edge/n1/cursor"}), lost: make(chan struct{}), cursor: newCursorState(),
+		client: NewClient(Options{Counters: new(Counters), CursorTopic: "edge/n1/cursor"}), lost: make(chan struct{}), cursor: newCursorState(nil),
 		net: newFrameConn(sink{Reader: strings.NewReader("")}, 100, time.Second),
 	}
 }
@@ -249,7 +249,7 @@ func TestAwaitsTheCursor(t *testing.T) {
 // A cursor of 0 is that of no commit. It does not show which messages come again.
 func TestUnknownCursor(t *testing.T) {
 	for payload, want := range map[string]bool{"0": false, "1": true, "7": true, "7 3 0": true} {
-		c := newCursorState()
+		c := newCursorState(nil)
 		c.setPayload([]byte(payload))
 		if c.Found != want || c.Fresh {
 			t.Errorf("cursor %s: found %v, fresh %v", payload, c.Found, c.Fresh)
@@ -275,9 +275,25 @@ func TestPayloadOfACursor(t *testing.T) {
 	}
 }
 
+// A cursor that was found over a connection also is that of the next ones, which a broker that has lost
+// it may have begun: nothing else says that the acknowledgements before it were read.
+func TestCursorOfAnEarlierConnection(t *testing.T) {
+	var c *cursorState
+	for i, step := range []struct {
+		payload    string // "": the connection ends before
+		yes, never uint64
+	}{{"", 0, 1}, {"7 3 0", 5, 3}, {"", 0, 5}, {"0", 7, 8}, {"12 10 0", 11, 10}, {"0", 12, 7}} {
+		c = newCursorState(c)
+		c.setPayload([]byte(step.payload))
+		if step.yes > 0 && !c.Proves(step.yes) || c.Proves(step.never) {
+			t.Errorf("connection %d: %+v, want one that proves %d and not %d", i, c.Cursor, step.yes, step.never)
+		}
+	}
+}
+
 // A session that began after all commits keeps a cursor beyond them.
 func TestCursorOfASessionThatBegins(t *testing.T) {
-	c := newCursorState()
+	c := newCursorState(nil)
 	c.setNewSession(3)
 	if !c.Fresh || c.Cursor.Sequence <= 3 {
 		t.Errorf("%+v", c.Cursor)

@@ -46,21 +46,48 @@ type Cursor struct {
 	Sequence uint64 // of the kept cursor
 	Before   uint64 // newest commit before its connection
 	Session  uint64 // with which its session began; 0: not known
+
+	Earlier *Cursor // the one that was found last, over an earlier connection; nil: none
+}
+
+// Proves reports whether the cursor shows that the broker has read the acknowledgements of a commit.
+func (c *Cursor) Proves(sequence uint64) bool {
+	return c != nil && (c.Found && sequence > c.Before && sequence <= c.Sequence || c.Earlier.Proves(sequence))
 }
 
 // cursorState is a cursor that becomes known once, at the begin of a connection.
 type cursorState struct {
 	Cursor
-	known chan struct{} // closed once Cursor is valid
-	once  sync.Once
+	known   chan struct{} // closed once Cursor is valid
+	once    sync.Once
+	earlier *Cursor
 }
 
-func newCursorState() *cursorState { return &cursorState{known: make(chan struct{})} }
+// newCursorState returns the cursor of a connection that follows another; before is nil for the first
+// one. Over that one no message may have come, so that nothing but its successor has its cursor, and
+// the broker may have lost it since.
+func newCursorState(before *cursorState) *cursorState {
+	c := &cursorState{known: make(chan struct{})}
+	if before == nil {
+		return c
+	}
+	c.earlier = before.earlier
+	select {
+	case <-before.known:
+		if before.Found {
+			found := before.Cursor
+			found.Earlier, c.earlier = nil, &found
+		}
+	default:
+	}
+	return c
+}
 
 // set sets the cursor; the first call wins.
 func (c *cursorState) set(to Cursor) {
 	c.once.Do(func() {
 		c.Cursor = to
+		c.Cursor.Earlier = c.earlier
 		close(c.known)
 	})
 }
