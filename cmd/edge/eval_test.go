@@ -179,11 +179,32 @@ func TestLabelsOfTheStream(t *testing.T) {
 	}
 }
 
-// A label that a topic under labels calls otherwise is told.
+// The words that a topic under labels has for classes are labels of a file, and a label that topics call
+// differently is told.
 func TestLabelsOfTopics(t *testing.T) {
-	table := harness.WriteFile(t, "table.csv", "x,label\n"+strings.Repeat("1,0\n5,1\n", 30))
+	table := harness.WriteFile(t, "table.csv", "x,label\n"+strings.Repeat("1,0\n5,1\n9,2\n4,1.0\n7,other\n", 30))
 	config := func(more string) string {
-		return harness.WriteFile(t, "edge.yaml", "streams: {s: {topics: [t], features: [x]"+more+"}}\nlabels: [{topics: [t/state], map: {0: idle, 1: run}}, {topics: [t/more]}]\nmodels: {m: {streams: [s]}}\n")
+		return harness.WriteFile(t, "edge.yaml", "streams: {s: {topics: [t], features: [x]"+more+"}}\nlabels:\n- {topics: [t/state], map: {0: idle, 1: run}}\n- {topics: [t/more]}\nmodels: {m: {streams: [s]}}\n")
+	}
+	code, out, errOut := edge(t, "eval", table, "-c", config(""), "--json")
+	if code != exit.OK || !strings.Contains(out, `"classes":["idle","run","2","other"]`) || strings.Contains(errOut, "(map)") {
+		t.Errorf("exits with %d: %s%s", code, out, errOut)
+	}
+	if code, out, errOut := edge(t, "eval", table, "-c", config(", label_map: {0: off, 1: on, 2: '', other: ''}"), "--json"); code != exit.OK || !strings.Contains(out, `"classes":["off","on"]`) {
+		t.Errorf("with label_map it exits with %d: %s%s", code, out, errOut)
+	}
+	recording := harness.WriteFile(t, "recording.csv", "t,x,label\n1,1,0\n2,1,0\n3,2,2\n4,2,2\n5,3,1\n6,4,1\n")
+	signals := harness.WriteFile(t, "signals.yaml", "streams: {s: {topics: [t], signals: [x], time: t, window: {length: 2, hop: 2}}}\nlabels: [{topics: [t/state], sticky: true, map: {0: idle, 1: run, 2: ''}, model: m}]\nmodels: {m: {streams: [s]}}\n")
+	if code, out, errOut := edge(t, "windows", recording, "-c", signals); code != exit.OK || !strings.Contains(out, ",idle\n") || !strings.Contains(out, ",run\n") || !strings.Contains(out, ",\n") {
+		t.Errorf("windows exits with %d: %s%s", code, out, errOut)
+	}
+	if code, out, errOut := edge(t, "eval", recording, "-c", signals, "--json"); code != exit.OK || !strings.Contains(out, `"classes":["idle","run"]`) {
+		t.Errorf("of signals it exits with %d: %s%s", code, out, errOut)
+	}
+
+	table = harness.WriteFile(t, "table.csv", "x,label\n"+strings.Repeat("1,0\n5,1\n", 30))
+	config = func(more string) string {
+		return harness.WriteFile(t, "edge.yaml", "streams: {s: {topics: [t], features: [x]"+more+"}}\nlabels: [{topics: [t/state], map: {0: idle, 1: run}}, {topics: [t/more], map: {0: run, 1: run}}]\nmodels: {m: {streams: [s]}}\n")
 	}
 	const doubt = `table.csv: the label "0" of the file is "idle" where it comes on t/state (map), and a class of its own here`
 	for _, command := range [][]string{{"eval", table}, {"train", table, "--passes", "1"}} {

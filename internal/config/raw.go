@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"edge/internal/dataset"
@@ -45,17 +47,42 @@ func (c *Config) raw(names []string, name string) (*dataset.Raw, error) {
 	return &dataset.Raw{Name: found[0], Stream: c.Streams[found[0]], LateMessages: 2 * c.MQTT.InflightWindow}, nil
 }
 
-// SetLabels sets how the labels in files of samples of a model are read: as those of its first
-// stream. Where data has the signals of one, the samples that its stage makes have classes as labels.
+// SetLabels sets how the labels in files of a model are read: as those of its first stream, or of that
+// with signals of which data makes samples.
 func (c *Config) SetLabels(model string, data *dataset.Format) {
-	if streams := c.Models[model].Streams; data.Raw == nil && len(streams) > 0 {
+	streams := c.Models[model].Streams
+	if data.Raw != nil {
+		c.SetTopicLabels(model, data.Raw.Name, data)
+	} else if len(streams) > 0 {
 		s := c.Streams[streams[0]]
-		data.OwnLabel, data.Labels = codec.PlainName(s.Label), codec.NewLabelMap(s.LabelMap)
+		data.OwnLabel, data.Labels.Map = codec.PlainName(s.Label), codec.NewLabelMap(s.LabelMap)
+		c.SetTopicLabels(model, streams[0], data)
+	}
+}
+
+// SetTopicLabels makes the words that the topics under labels have for classes labels of files of a
+// stream which has no map of its own. Without a model they are those of every model of the stream.
+func (c *Config) SetTopicLabels(model, stream string, data *dataset.Format) {
+	words, several := map[string]string{}, map[string]bool{}
+	for _, l := range c.Labels {
+		if l.Model != "" && l.Model != model && (model != "" || !slices.Contains(c.Models[l.Model].Streams, stream)) {
+			continue
+		}
+		for word, class := range l.Map {
+			before, known := words[word]
+			several[word] = several[word] || known && before != class
+			words[word] = class
+		}
+	}
+	maps.DeleteFunc(words, func(word, _ string) bool { return several[word] })
+	if len(words) > 0 && len(c.Streams[stream].LabelMap) == 0 {
+		data.Labels = dataset.LabelWords{Map: codec.NewLabelMap(words), Others: true}
 	}
 }
 
 // LabelDoubt says of the classes in a file that one is called otherwise where it comes on a topic
-// under labels, so that the daemon would learn it as another one; "" if there is none.
+// under labels, so that the daemon would learn it as another one; "" if there is none. SetLabels leaves such a
+// word where topics differ.
 func (c *Config) LabelDoubt(model string, classes []string) string {
 	for _, l := range c.Labels {
 		if l.Model != "" && l.Model != model {

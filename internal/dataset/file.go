@@ -17,7 +17,6 @@ import (
 	"unicode/utf8"
 
 	"edge/online"
-	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/signal"
 )
@@ -64,7 +63,7 @@ type File struct {
 	read   int      // rows of a raw file
 	raw    *rawFile // makes samples of the rows; nil: each is one
 	origin Origin   // of the latest row
-	labels codec.LabelMap
+	labels LabelWords
 	begun  firstRow
 	sign
 	rising  rising
@@ -242,7 +241,7 @@ func (d *File) Next(row *Row) error {
 			if err := d.checkLabel(i, cell); err != nil {
 				return err
 			}
-			class, err := d.labels.Class(cell)
+			class, err := d.labels.class(cell)
 			if err != nil {
 				return d.at(i, fmt.Sprintf("column %s: %v", d.column(i), err))
 			}

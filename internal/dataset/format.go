@@ -20,24 +20,39 @@ import (
 // A column is given by its name or, if no column has that name, by its number, 1
 // being the first; 3-7 are five columns.
 type Format struct {
-	Label     string         // the label's column; "": that called label, else the last one
-	Unlabeled bool           // the file has no label unless Label names it
-	Columns   []string       // of the features, in their order; nil: all but the label
-	Ignore    []string       // columns that are left out
-	Device    string         // column of the device, which is no feature; "": none, or that of Raw
-	Time      string         // column of the times, which is no feature; "": none, or that of Raw
-	Separator rune           // between the cells; 0: a tab, ;, | or , whichever the lines have
-	Decimal   rune           // '.' or ','; 0: whichever the first number with a fraction has
-	Header    string         // yes, no or auto: whether the first line names the columns; "": auto
-	Idle      func()         // called before the wait for more of a pipe, whose format is then detected early; nil: not called
-	Labels    codec.LabelMap // gives the class of each label; nil: the label itself; a file of signals has that of its stream
-	OwnLabel  string         // the label's column of a stream, where Label is empty and the file has it
-	Raw       *Raw           // makes samples of a file of signals; nil: a row is a sample
+	Label     string     // the label's column; "": that called label, else the last one
+	Unlabeled bool       // the file has no label unless Label names it
+	Columns   []string   // of the features, in their order; nil: all but the label
+	Ignore    []string   // columns that are left out
+	Device    string     // column of the device, which is no feature; "": none, or that of Raw
+	Time      string     // column of the times, which is no feature; "": none, or that of Raw
+	Separator rune       // between the cells; 0: a tab, ;, | or , whichever the lines have
+	Decimal   rune       // '.' or ','; 0: whichever the first number with a fraction has
+	Header    string     // yes, no or auto: whether the first line names the columns; "": auto
+	Idle      func()     // called before the wait for more of a pipe, whose format is then detected early; nil: not called
+	Labels    LabelWords // gives the class of each label; a file of signals has the map of its stream as well
+	OwnLabel  string     // the label's column of a stream, where Label is empty and the file has it
+	Raw       *Raw       // makes samples of a file of signals; nil: a row is a sample
 
 	// Features are the names of a model's features, in its order; nil: all columns.
 	// Other columns are left out. They are matched by name, or by order if Columns
 	// lists as many or the file has no header.
 	Features []string
+}
+
+// LabelWords gives the classes of the labels in a file.
+type LabelWords struct {
+	Map    codec.LabelMap // nil: each label is a class
+	Others bool           // so is a label that the map lacks
+}
+
+// class returns the class of a label, "" for a word that is no label.
+func (w LabelWords) class(text string) (string, error) {
+	class, err := w.Map.Class(text)
+	if err != nil && w.Others {
+		return text, nil
+	}
+	return class, err
 }
 
 // Roles of a column, besides the index of a feature.

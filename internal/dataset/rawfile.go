@@ -197,6 +197,9 @@ func (d *File) takeRow(record []string) error {
 			if err := d.checkLabel(r.label, label); err != nil {
 				return err
 			}
+			if label, _ = d.labels.class(label); label == "" { // Others: the stream has a map of its own, or none
+				label = codec.NoLabel
+			}
 		}
 	}
 	from := r.devices[name]

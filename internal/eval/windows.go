@@ -61,6 +61,9 @@ func (w *Windows) Prepare() error {
 		return exit.With(exit.Usage, err)
 	}
 	w.Data.Raw, w.Data.Unlabeled = raw, true
+	if w.config != nil {
+		w.config.SetTopicLabels("", raw.Name, &w.Data.Format)
+	}
 	return nil
 }
 

@@ -26,6 +26,7 @@ type RawSource struct {
 	File  *dataset.File
 	First int // rows; 0: all
 
+	format dataset.Format
 	routes []route
 }
 
@@ -58,6 +59,7 @@ func openRaw(src *Source, cfg *config.Config, given string) (*RawSource, error) 
 		}
 		format := src.Data.Of(nil)
 		format.Raw, format.Unlabeled = raw, true
+		cfg.SetTopicLabels("", name, &format)
 		d, err := dataset.Open(src.Path, format)
 		if err != nil {
 			if src.Data.Stream != "" {
@@ -74,7 +76,7 @@ func openRaw(src *Source, cfg *config.Config, given string) (*RawSource, error) 
 			d.Close()
 			return nil, fmt.Errorf("stream %s: %w", name, err)
 		}
-		return &RawSource{File: d, First: src.Selection.First, routes: routes}, nil
+		return &RawSource{File: d, First: src.Selection.First, format: format, routes: routes}, nil
 	}
 	return nil, nil
 }
@@ -337,9 +339,7 @@ func playRaw(ctx context.Context, src *Source, p *Player, raw *RawSource, mqtt m
 	case !raw.timed() && (p.Ahead > 0 || p.Labels == "delayed"):
 		return nil, exit.With(exit.Usage, errors.New("the payloads have no times, so that the ids of the daemon's samples are not known: give --ahead 0, which waits for no predictions, a --rate, and no --labels delayed"))
 	}
-	format := src.Data.Of(nil)
-	format.Raw, format.Unlabeled = raw.File.Of(), true
-	summary, err := dataset.Summarize(src.Path, format)
+	summary, err := dataset.Summarize(src.Path, raw.format)
 	if err != nil && !errors.Is(err, dataset.ErrNoSample) {
 		return nil, err
 	}

@@ -214,6 +214,29 @@ func TestClassesOfAReplay(t *testing.T) {
 	}
 }
 
+// Labels that topics under labels have other words for are sent as the classes.
+func TestWordsOfAReplay(t *testing.T) {
+	const words = "labels: [{topics: [t/state], map: {1: ok, 2: worn}}]\n"
+	cfg, src := parsed(t, minimal+words), &Source{Path: tableOf(t, "rms,kurtosis,peak_hz,state\n1,2,3,1\n1,2,3,2\n")}
+	format, _, err := formatOn(src, cfg, "factory/p7/vibration")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := dataset.Summarize(src.Path, format); err != nil || strings.Join(s.Classes, " ") != "ok worn" {
+		t.Errorf("classes %q, %v", s.Classes, err)
+	}
+	cfg = parsed(t, strings.Replace(minimal, "features: [rms, kurtosis, peak_hz]", "signals: [rms], window: {length: message, max_gap: 1s}", 1)+words)
+	src.Path = tableOf(t, "t,rms,label\n1,2,1\n9,2,2\n")
+	raw, err := openRaw(src, cfg, "factory/p7/vibration")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.File.Close()
+	if s, err := dataset.Summarize(src.Path, raw.format); err != nil || strings.Join(s.Classes, " ") != "ok worn" {
+		t.Errorf("classes %q, %v", s.Classes, err)
+	}
+}
+
 // Samples have the shape that their stream reads; one that cannot be written, or would teach
 // nothing, is refused before the first.
 func TestShapeOfAReplay(t *testing.T) {

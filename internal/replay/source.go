@@ -93,6 +93,7 @@ func formatOn(src *Source, c *config.Config, topic string) (format dataset.Forma
 		}
 		wanted := src.Data.Of(s.FeatureNames())
 		wanted.OwnLabel = codec.PlainName(s.Label)
+		c.SetTopicLabels("", key, &wanted)
 		d, failed := dataset.Open(src.Path, wanted)
 		if failed == nil {
 			return wanted, key, d.Close()
