@@ -40,11 +40,14 @@ func (e exports) path(model, name string) (string, error) {
 	return filepath.Join(e.dir, model+"."+name+".db"), nil
 }
 
+// timeName returns the name of an export at a time: the seconds since 1970.
+func timeName(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+
 // write writes an export, over one of the same name, and returns the fields of
-// the response. name "" is replaced by the time, in seconds since 1970.
+// the response. name "" is replaced by the time.
 func (e exports) write(model, name, shape string, state []byte) (about map[string]any, err error) {
 	if name == "" {
-		name = strconv.FormatInt(time.Now().Unix(), 10)
+		name = timeName(time.Now())
 	}
 	path, err := e.path(model, name)
 	if err != nil {
