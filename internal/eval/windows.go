@@ -99,17 +99,23 @@ func (w *Windows) apply(s *codec.Stream) error {
 	return s.Validate()
 }
 
-// Print writes the samples of a file as CSV, and the tally of its rows to errOut.
+// Print writes the samples of a file as CSV, and the tally of its rows to errOut. The samples do not tell that
+// their windows share rows, so that errOut has that as well.
 func (w *Windows) Print(ctx context.Context, path string, in io.Reader, out, errOut io.Writer) error {
 	var tally dataset.Tally
 	err := await(ctx, func() (err error) { tally, err = w.print(path, in, out); return err })
 	if errors.Is(err, ErrInterrupted) {
 		return fmt.Errorf("windows: %w", err)
 	}
-	if err == nil {
-		fmt.Fprintln(errOut, tally)
+	if err != nil {
+		return err
 	}
-	return err
+	if c := w.Data.Raw.Stream.StageConfig(); c.Overlaps() {
+		fmt.Fprintf(errOut, "a window of %s begins every %s: it shares rows with the one before, so that scores of these samples are too good; --hop %s makes windows that share none, and edge eval split --split device holds out whole devices\n",
+			spanWords(c.Window.Length), spanWords(c.Hop()), c.Window.Length)
+	}
+	fmt.Fprintln(errOut, tally)
+	return nil
 }
 
 // print writes the samples of a file.
