@@ -1,4 +1,4 @@
-// Package configs embeds the sample configuration, its schema and a dashboard, so that
+// Package configs embeds the sample configuration and its schema, so that
 // the program can print them and set up a device with them.
 package configs
 
@@ -45,8 +45,3 @@ func unpack(packed []byte) ([]byte, error) {
 	}
 	return io.ReadAll(z)
 }
-
-// Grafana is a Grafana dashboard of the program's metrics.
-//
-//go:embed grafana.json
-var Grafana []byte

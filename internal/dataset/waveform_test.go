@@ -73,7 +73,7 @@ func TestWaveformSeeds(t *testing.T) {
 // with D = |d|² and m = r·d/D. Its error over samples drawn is the Bayes error:
 // 0.1330 ± 0.0001 of 10⁷ samples.
 func TestWaveformBayesError(t *testing.T) {
-	const n = 200000
+	const n, bayes = 200000, 0.133
 	phi := func(z float64) float64 { return 0.5 * math.Erfc(-z/math.Sqrt2) }
 	var row Row
 	w, wrong := NewWaveform(11), 0
@@ -98,7 +98,7 @@ func TestWaveformBayesError(t *testing.T) {
 		}
 	}
 	got := float64(wrong) / n
-	if se := math.Sqrt(BayesError * (1 - BayesError) / n); math.Abs(got-BayesError) > 5*se {
-		t.Errorf("the best classifier has an error of %.5f, want %g ± %.5f", got, BayesError, se)
+	if se := math.Sqrt(bayes * (1 - bayes) / n); math.Abs(got-bayes) > 5*se {
+		t.Errorf("the best classifier has an error of %.5f, want %g ± %.5f", got, bayes, se)
 	}
 }
