@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -18,10 +16,6 @@ import (
 	"edge/stream/fleet"
 	"edge/stream/mqtt"
 )
-
-// expiresSoon is the remaining validity of a certificate below which the doctor
-// warns.
-const expiresSoon = 14 * 24 * time.Hour
 
 // brokerProbe tests the behaviour of a broker on topics of its own below the
 // node's.
@@ -189,33 +183,6 @@ func (p *brokerProbe) roundTrip(ctx context.Context, c *broker.Client, in *inbox
 	}
 	p.d.ok("broker", "a connection takes %v, a message there and back %.1f ms", connected.Round(time.Millisecond), medianMicros(times)/1e3)
 	return nil
-}
-
-// certificate examines the broker's certificate.
-func (p *brokerProbe) certificate(c *broker.Client) {
-	if len(c.TLS.PeerCertificates) == 0 {
-		return
-	}
-	p.d.validity("broker's certificate", tls.VersionName(c.TLS.Version)+"; the broker's certificate is valid", c.TLS.PeerCertificates[0])
-}
-
-// validity examines from when until when a certificate is valid.
-func (d *Diagnosis) validity(check, detail string, c *x509.Certificate) {
-	late := time.Now().Before(c.NotBefore)
-	if late {
-		detail += " from " + c.NotBefore.Format(time.DateOnly)
-	}
-	detail += " until " + c.NotAfter.Format(time.DateOnly)
-	switch left := time.Until(c.NotAfter); {
-	case late:
-		d.fail(check, detail, "check the clock of this machine, or take another certificate")
-	case left < 0:
-		d.fail(check, detail, "renew it, or check the clock of this machine")
-	case left < expiresSoon:
-		d.warn(check, detail, "renew it")
-	default:
-		d.ok(check, "%s", detail)
-	}
 }
 
 // sharePrefix begins the filter of a shared subscription.

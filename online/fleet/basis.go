@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"edge/model"
+	"edge/online/wire"
 )
 
 // Basis is the basis in which sites are written: the parameters of the kernel, with the
@@ -73,4 +74,80 @@ func (b *Basis) check() error {
 		}
 	}
 	return nil
+}
+
+// rounded returns a copy of b whose parameters and ranks are rounded to 32 bits.
+func (b *Basis) rounded() Basis {
+	c := b.clone()
+	for i, v := range c.Params.Theta {
+		c.Params.Theta[i] = float64(float32(v))
+	}
+	*c.Params.LogitEps() = model.Logit(float64(float32(b.Params.Eps())))
+	for i, v := range c.Scale.Ranks {
+		c.Scale.Ranks[i] = float64(float32(v))
+	}
+	return c
+}
+
+// encode appends a basis in full precision.
+func (b *Basis) encode(e *wire.Encoder) {
+	e.Floats(b.Params.Theta)
+	e.Floats(b.Scale.Mu)
+	e.Floats(b.Scale.Sd)
+	e.Float(b.Scale.Clip)
+	e.Bool(b.Scale.Ranks != nil)
+	e.Floats(b.Scale.Ranks)
+}
+
+// decode reads the values that encode wrote, of m inducing points in d dimensions.
+func (b *Basis) decode(d *wire.Decoder, m, features int) {
+	b.Params = model.Params{M: m, D: features, Theta: d.Floats(m*features+features+3, "parameters")}
+	b.Scale.Mu, b.Scale.Sd = d.Floats(features, "scale"), d.Floats(features, "scale")
+	b.Scale.Clip = d.Number("clip")
+	if d.Bool() {
+		b.Scale.Ranks = d.Floats(features*model.RankPoints, "ranks")
+	}
+	if d.Err() == nil {
+		if err := b.check(); err != nil {
+			d.Abort(err)
+		}
+	}
+}
+
+// encodeShort appends a basis with 32 bits for each parameter and rank.
+func (b *Basis) encodeShort(e *wire.Encoder) {
+	e.Bool(b.Scale.Ranks != nil)
+	e.Floats(b.Scale.Mu)
+	e.Floats(b.Scale.Sd)
+	for _, v := range b.Scale.Ranks {
+		e.Float32(v)
+	}
+	for _, v := range b.Params.Theta[:len(b.Params.Theta)-1] {
+		e.Float32(v)
+	}
+	e.Float32(b.Params.Eps())
+}
+
+// decodeShort reads the values that encodeShort wrote, of m inducing points.
+func (b *Basis) decodeShort(d *wire.Decoder, m, features int) {
+	ranked := d.Bool()
+	b.Scale.Mu, b.Scale.Sd = d.Floats(features, "scale"), d.Floats(features, "scale")
+	floats := func(n int, what string) []float64 {
+		if d.Err() != nil || d.Len()/4 < n {
+			d.Fail("truncated %s", what)
+			return nil
+		}
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = d.Float32(what)
+		}
+		return x
+	}
+	if ranked {
+		b.Scale.Ranks = floats(features*model.RankPoints, "ranks")
+	}
+	b.Params = model.Params{M: m, D: features, Theta: floats(m*features+features+3, "parameters")}
+	if d.Err() == nil {
+		*b.Params.LogitEps() = model.Logit(*b.Params.LogitEps()) // ε is sent itself: its logit may be infinite
+	}
 }

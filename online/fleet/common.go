@@ -9,7 +9,6 @@ import (
 	"math"
 	"strings"
 
-	"edge/model"
 	"edge/online/wire"
 )
 
@@ -87,19 +86,6 @@ type Common struct {
 // newCommon returns a common basis, rounded to 32 bits.
 func newCommon(b Birth, of *Header, basis *Basis) *Common {
 	return &Common{Birth: b, Features: of.Features, Classes: of.Classes, Counts: of.Counts, Basis: basis.rounded()}
-}
-
-// rounded returns a copy of b whose parameters and ranks are rounded to 32 bits.
-func (b *Basis) rounded() Basis {
-	c := b.clone()
-	for i, v := range c.Params.Theta {
-		c.Params.Theta[i] = float64(float32(v))
-	}
-	*c.Params.LogitEps() = model.Logit(float64(float32(b.Params.Eps())))
-	for i, v := range c.Scale.Ranks {
-		c.Scale.Ranks[i] = float64(float32(v))
-	}
-	return c
 }
 
 // AppendBinary appends the encoded basis. The error is ErrContribution for one that

@@ -265,20 +265,6 @@ func (c *Contribution) encodeBasis(e *wire.Encoder) {
 	c.Basis.encodeShort(e)
 }
 
-// encodeShort appends a basis with 32 bits for each parameter and rank.
-func (b *Basis) encodeShort(e *wire.Encoder) {
-	e.Bool(b.Scale.Ranks != nil)
-	e.Floats(b.Scale.Mu)
-	e.Floats(b.Scale.Sd)
-	for _, v := range b.Scale.Ranks {
-		e.Float32(v)
-	}
-	for _, v := range b.Params.Theta[:len(b.Params.Theta)-1] {
-		e.Float32(v)
-	}
-	e.Float32(b.Params.Eps())
-}
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // newDecoder returns a decoder of the bytes between magic and checksum.
@@ -432,30 +418,6 @@ func (c *Contribution) decodeBasis(d *wire.Decoder) {
 		d.Fail("%d inducing points in %d dimensions, numbers of %d bytes", m, features, c.Precision)
 	}
 	c.Basis.decodeShort(d, m, features)
-}
-
-// decodeShort reads the values that encodeShort wrote, of m inducing points.
-func (b *Basis) decodeShort(d *wire.Decoder, m, features int) {
-	ranked := d.Bool()
-	b.Scale.Mu, b.Scale.Sd = d.Floats(features, "scale"), d.Floats(features, "scale")
-	floats := func(n int, what string) []float64 {
-		if d.Err() != nil || d.Len()/4 < n {
-			d.Fail("truncated %s", what)
-			return nil
-		}
-		x := make([]float64, n)
-		for i := range x {
-			x[i] = d.Float32(what)
-		}
-		return x
-	}
-	if ranked {
-		b.Scale.Ranks = floats(features*model.RankPoints, "ranks")
-	}
-	b.Params = model.Params{M: m, D: features, Theta: floats(m*features+features+3, "parameters")}
-	if d.Err() == nil {
-		*b.Params.LogitEps() = model.Logit(*b.Params.LogitEps()) // ε is sent itself: its logit may be infinite
-	}
 }
 
 // check returns an error if the header or the basis is out of range.

@@ -264,28 +264,3 @@ func (m *Merge) WithoutForests() *Merge {
 	c.Forests = nil
 	return &c
 }
-
-// encode appends a basis in full precision.
-func (b *Basis) encode(e *wire.Encoder) {
-	e.Floats(b.Params.Theta)
-	e.Floats(b.Scale.Mu)
-	e.Floats(b.Scale.Sd)
-	e.Float(b.Scale.Clip)
-	e.Bool(b.Scale.Ranks != nil)
-	e.Floats(b.Scale.Ranks)
-}
-
-// decode reads the values that encode wrote, of m inducing points in d dimensions.
-func (b *Basis) decode(d *wire.Decoder, m, features int) {
-	b.Params = model.Params{M: m, D: features, Theta: d.Floats(m*features+features+3, "parameters")}
-	b.Scale.Mu, b.Scale.Sd = d.Floats(features, "scale"), d.Floats(features, "scale")
-	b.Scale.Clip = d.Number("clip")
-	if d.Bool() {
-		b.Scale.Ranks = d.Floats(features*model.RankPoints, "ranks")
-	}
-	if d.Err() == nil {
-		if err := b.check(); err != nil {
-			d.Abort(err)
-		}
-	}
-}

@@ -102,14 +102,3 @@ func (c *Collector) Contribution(member string) (*core.Contribution, []byte, err
 	}
 	return decoded, data, err
 }
-
-// probePart is the number of the part of a Probe. A member's contribution has fewer.
-const probePart = maxParts - 1
-
-// Probe returns a retained message of a number of bytes on a topic of a member, by which
-// a tool tries whether the broker retains messages. It is a part that belongs to no contribution:
-// members ignore it.
-func (t Topics) Probe(member string, bytes int) Publication {
-	data := appendVersion(make([]byte, 0, bytes), partMagic, core.Version{})
-	return Publication{t.Part(member, probePart), appendCRC(data[:max(bytes, partExtra)-4])}
-}

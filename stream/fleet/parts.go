@@ -63,6 +63,17 @@ func (t Topics) Messages(member string, v core.Version, data []byte, limit int) 
 	return append(all, Publication{t.Contribution(member), head})
 }
 
+// probePart is the number of the part of a Probe. A member's contribution has fewer.
+const probePart = maxParts - 1
+
+// Probe returns a retained message of a number of bytes on a topic of a member, by which
+// a tool tries whether the broker retains messages. It is a part that belongs to no contribution:
+// members ignore it.
+func (t Topics) Probe(member string, bytes int) Publication {
+	data := appendVersion(make([]byte, 0, bytes), partMagic, core.Version{})
+	return Publication{t.Part(member, probePart), appendCRC(data[:max(bytes, partExtra)-4])}
+}
+
 // appendVersion appends the begin of a list or a part.
 func appendVersion(dst []byte, magic string, v core.Version) []byte {
 	dst = binary.LittleEndian.AppendUint64(append(dst, magic...), v.Epoch)

@@ -78,6 +78,11 @@ type Options struct {
 	ConnectTimeout, PingTimeout time.Duration // 0: 10 s
 }
 
+// Aside takes messages of QoS 0 that do not go to the queue, and reports whether it has taken one.
+// Of the state topic it is given those by which another process has ended. It must not wait. It
+// owns a message that it has taken, and frees it.
+type Aside func(*Message) bool
+
 // NewClient returns a client; Run connects it.
 func NewClient(o Options) *Client {
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, connectTimeout)

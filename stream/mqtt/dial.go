@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -138,12 +137,3 @@ func (noStore) Del(string) {}
 func (noStore) Close() {}
 
 func (noStore) Reset() {}
-
-// WordsAdvice completes the advice about topics that a broker refuses: "; …" where one has a
-// character that MQTT allows and NATS does not; "" otherwise.
-func WordsAdvice(topics ...string) string {
-	if slices.ContainsFunc(topics, func(t string) bool { return strings.ContainsAny(t, " .") }) {
-		return "; NATS allows no topic with a space, and before version 2.10 none with a point"
-	}
-	return ""
-}

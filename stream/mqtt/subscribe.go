@@ -142,3 +142,12 @@ func (c *Client) request(ctx context.Context, conn *Conn, filters []string) (ref
 	}
 	return refused, lowered, nil
 }
+
+// WordsAdvice completes the advice about topics that a broker refuses: "; …" where one has a
+// character that MQTT allows and NATS does not; "" otherwise.
+func WordsAdvice(topics ...string) string {
+	if slices.ContainsFunc(topics, func(t string) bool { return strings.ContainsAny(t, " .") }) {
+		return "; NATS allows no topic with a space, and before version 2.10 none with a point"
+	}
+	return ""
+}

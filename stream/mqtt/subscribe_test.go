@@ -256,3 +256,12 @@ func TestStopWithoutSuback(t *testing.T) {
 		}
 	})
 }
+
+// A topic that a broker refuses may have a character that only some brokers take.
+func TestWordsAdvice(t *testing.T) {
+	for topic, want := range map[string]bool{"edge/pi1/m/prediction/pump 3": true, "edge/pi1/m/prediction/10.0.0.7": true, "edge/pi1/m/prediction/pump-3": false} {
+		if got := WordsAdvice("edge/pi1/state", topic); (got != "") != want {
+			t.Errorf("%s: %q", topic, got)
+		}
+	}
+}

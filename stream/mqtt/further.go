@@ -8,11 +8,6 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-// Aside takes messages of QoS 0 that do not go to the queue, and reports whether it has taken one.
-// Of the state topic it is given those by which another process has ended. It must not wait. It
-// owns a message that it has taken, and frees it.
-type Aside func(*Message) bool
-
 // further are filters that a client subscribes to after its start.
 type further struct {
 	mu      sync.Mutex
