@@ -49,38 +49,44 @@ func (id *sampleID) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// readLabel reads the body of a request. The error is a text for the client.
+func readLabel(from io.Reader) (ask labelRequest, err error) {
+	body := json.NewDecoder(from)
+	body.DisallowUnknownFields()
+	body.UseNumber()
+	err = body.Decode(&ask)
+	if _, end := body.Token(); err == nil && end != io.EOF {
+		err = errors.New("text follows the object")
+	}
+	switch {
+	case err != nil:
+		return ask, fmt.Errorf(`want {"id": …, "device": …, "label": …}: %w`, err)
+	case ask.ID == "" && ask.Seq == 0:
+		return ask, errors.New("id is missing: want that of the sample, or last for the newest one")
+	}
+	return ask, nil
+}
+
 // label passes the label of a sample to the node, if the configuration allows it.
 func (w *Server) label(rw http.ResponseWriter, r *http.Request) {
-	model := r.PathValue("model")
+	model, d := r.PathValue("model"), w.monitor.deployment() // a reload may replace it while the body comes
 	switch media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); {
-	case !w.monitor.deployment().Config.Control.Enabled:
+	case !d.Config.Control.Enabled:
 		refuseRequest(rw, http.StatusForbidden, "labels are not taken here: control.enabled is false")
 		return
 	case media != "application/json":
 		refuseRequest(rw, http.StatusUnsupportedMediaType, "want application/json")
 		return
-	case w.monitor.model(model) == nil:
+	case d.Model(model) == nil:
 		refuseRequest(rw, http.StatusNotFound, "there is no such model")
 		return
-	}
-	if !w.monitor.deployment().Node.Stats().Models[model].Learning {
+	case !d.Node.Stats().Models[model].Learning:
 		refuseRequest(rw, http.StatusConflict, "learning is switched off")
 		return
 	}
-	var ask labelRequest
-	body := json.NewDecoder(r.Body)
-	body.DisallowUnknownFields()
-	body.UseNumber()
-	err := body.Decode(&ask)
-	if _, end := body.Token(); err == nil && end != io.EOF {
-		err = errors.New("text follows the object")
-	}
+	ask, err := readLabel(r.Body)
 	if err != nil {
-		refuseRequest(rw, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: `+err.Error())
-		return
-	}
-	if ask.ID == "" && ask.Seq == 0 {
-		refuseRequest(rw, http.StatusBadRequest, "id is missing: want that of the sample, or last for the newest one")
+		refuseRequest(rw, http.StatusBadRequest, err.Error())
 		return
 	}
 	if ask.ID == "" { // a sample without an id can be labelled while it is the newest
