@@ -71,25 +71,30 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 	if info, err := os.Stat(full); err == nil {
 		state = "exists, " + terminal.Bytes(uint64(info.Size()))
 	}
-	if c.HTTP.Listen == "" {
-		fmt.Fprintln(w, "page     none: http.listen is empty")
-	} else {
-		scheme, need, labels := "http", "", ""
-		if c.HTTP.TLS.Enabled() {
-			scheme = "https"
-		}
-		if !c.HTTP.Password.IsZero() {
-			need = ", with a password"
-		}
-		if c.Control.Enabled {
-			labels = "; labels are taken there"
-		}
-		fmt.Fprintf(w, "page     %s://%s/, metrics and health%s%s\n", scheme, c.HTTP.Listen, need, labels)
-	}
+	describePage(w, c)
 	fmt.Fprintf(w, "state    %s (%s), at most %v; checkpoint %s\n", full, state, c.Store.MaxSize, c.Store.Checkpoint)
 	if window := c.Stream().LossWindow; window > 0 {
 		fmt.Fprintf(w, "loss     durability is relaxed: a crash or a power cut loses the labels and samples of the last %v\n", window)
 	}
+}
+
+// describePage writes where the page is served.
+func describePage(w io.Writer, c *config.Config) {
+	if c.HTTP.Listen == "" {
+		fmt.Fprintln(w, "page     none: http.listen is empty")
+		return
+	}
+	scheme, need, labels := "http", "", ""
+	if c.HTTP.TLS.Enabled() {
+		scheme = "https"
+	}
+	if !c.HTTP.Password.IsZero() {
+		need = ", with a password"
+	}
+	if c.Control.Enabled {
+		labels = "; labels are taken there"
+	}
+	fmt.Fprintf(w, "page     %s://%s/, metrics and health%s%s\n", scheme, c.HTTP.Listen, need, labels)
 }
 
 // work describes the part of a model: learning or prediction, its streams, the topic of its predictions.
