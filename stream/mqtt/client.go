@@ -159,9 +159,14 @@ func (c *Client) Run(ctx context.Context) {
 			c.connected(conn)
 			err = c.serveConn(ctx, conn)
 			c.current.Store(nil)
-			if ctx.Err() != nil {
-				return
-			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case conn == nil:
+			c.failed(err)
+			pause = min(2*pause, c.Config.MaxReconnectInterval)
+		default:
 			lasted := time.Since(conn.since)
 			broken := c.lost(err, lasted)
 			c.patient = c.patient || errors.Is(err, errUnanswered)
@@ -171,22 +176,11 @@ func (c *Client) Run(ctx context.Context) {
 			if short++; lasted > shortConnection || conn.mended {
 				short = 0
 			}
-			pause = min(firstRetry<<min(short, 10), c.Config.MaxReconnectInterval)
-			why := fmt.Sprintf("lost: %v", err)
 			if taken++; !conn.mayBeTaken(broken, lasted) {
 				taken = 0
 			}
-			if taken >= clashAfter {
-				why += "; " + clashAdvice
-			}
-			c.failure.Store(&why)
-			if taken == clashAfter {
-				c.Event("client_id_clash", c.ID)
-				c.Log.Error(clashAdvice, "client_id", c.ID)
-			}
-		} else if ctx.Err() == nil {
-			c.failed(err)
-			pause = min(2*pause, c.Config.MaxReconnectInterval)
+			c.reportLoss(err, taken)
+			pause = min(firstRetry<<min(short, 10), c.Config.MaxReconnectInterval)
 		}
 		// Half of the pause is random, so that the clients of a restarted broker do
 		// not reconnect at the same moment.
@@ -198,6 +192,20 @@ func (c *Client) Run(ctx context.Context) {
 }
 
 const clashAdvice = "the broker ends the connection repeatedly within seconds; its log has the reason: does another client use the same client_id? Set mqtt.client_id to a value that no other client has."
+
+// reportLoss notes why there is no connection, and reports a clash of clients; taken is the number of
+// connections in a row that another client may have taken over.
+func (c *Client) reportLoss(err error, taken int) {
+	why := fmt.Sprintf("lost: %v", err)
+	if taken >= clashAfter {
+		why += "; " + clashAdvice
+	}
+	c.failure.Store(&why)
+	if taken == clashAfter {
+		c.Event("client_id_clash", c.ID)
+		c.Log.Error(clashAdvice, "client_id", c.ID)
+	}
+}
 
 // connected stores a new connection.
 func (c *Client) connected(conn *Conn) {
@@ -234,6 +242,7 @@ func (c *Client) lost(err error, lasted time.Duration) (broken bool) {
 	return broken
 }
 
+// failed counts an attempt that has failed, and logs it unless the one before had the same reason.
 func (c *Client) failed(err error) {
 	c.attempts++
 	c.Counters.ConnectFailures.Add(1)
