@@ -61,6 +61,12 @@ func TestConfigRefuses(t *testing.T) {
 		"unknown key":            {"mqtt:\n  keepaliv: 4s\n", nil, []string{`edge.yaml:2:3: unknown key "keepaliv" in mqtt; did you mean "keepalive"?`}},
 		"unknown key far off":    {"zzzzzzzzz: 1\n", nil, []string{`edge.yaml:1:1: unknown key "zzzzzzzzz" in the configuration; the keys are control, homeassistant, http, labels, log, memory_limit, metrics, models, mqtt, node, outbox, store, streams`}},
 		"unknown key of a model": {"models:\n  bearing:\n    inducng: 12\n", nil, []string{`edge.yaml:3:5: unknown key "inducng" in models.bearing; did you mean "inducing"?`}},
+		"key of other programs":  {"mqtt:\n  host: a\n", nil, []string{`edge.yaml:2:3: unknown key "host" in mqtt; write servers: [mqtt://HOST:1883]`}},
+		"one of a stream":        {"streams:\n  a:\n    type: json\n", nil, []string{`edge.yaml:3:5: unknown key "type" in streams.a; write format: json, or another one`}},
+		"one of labels":          {"labels:\n  - mapping: {a: b}\n", nil, []string{`edge.yaml:2:5: unknown key "mapping" in labels[0]; write map: {WORD: CLASS}`}},
+		"one of another section": {"mqtt: {tls: {host: a}}\n", nil, []string{`edge.yaml:1:14: unknown key "host" in mqtt.tls; the keys are`}},
+		"one of the root":        {"broker: a\n", nil, []string{`edge.yaml:1:1: unknown key "broker" in the configuration; write mqtt: {servers: [mqtt://HOST:1883]}`}},
+		"a password as a word":   {"mqtt: {password: secret}\n", nil, []string{`edge.yaml:1:18: mqtt.password: want keys and values; the keys are env, file: {file: FILE}, which holds it alone, or {env: NAME}`}},
 		"unknown key in a list":  {"labels:\n  - topic: [a]\n", nil, []string{`edge.yaml:2:5: unknown key "topic" in labels[0]; did you mean "topics"?`}},
 		"several at once": {"mqtt: {qos: one, keepalive: 5}\nstore: {max_size: 12MB}\n", nil, []string{
 			"edge.yaml:1:13: mqtt.qos: one: want a whole number",

@@ -175,7 +175,11 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 		fields := map[string]reflect.Value{}
 		visitFields(v, func(key string, field reflect.Value) { fields[key] = field })
 		if node.Kind != yaml.MappingNode {
-			d.report(node, "%s: want keys and values; the keys are %s", orRoot(path), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			example := ""
+			if strings.HasSuffix(path, "password") {
+				example = ": {file: FILE}, which holds it alone, or {env: NAME}"
+			}
+			d.report(node, "%s: want keys and values; the keys are %s%s", orRoot(path), strings.Join(slices.Sorted(maps.Keys(fields)), ", "), example)
 			return
 		}
 		d.mapping(node, path, nil, func(key string, value *yaml.Node) (known []string) {
@@ -286,7 +290,9 @@ func (d *decoder) mapping(node *yaml.Node, path string, done map[string]bool, se
 		d.where[joinKey(path, key)] = position{k.Line, k.Column}
 		if known := set(key, value); known != nil {
 			hint := "; the keys are " + strings.Join(known, ", ")
-			if near := field.Nearest(key, known); near != "" {
+			if write := written(path, key); write != "" {
+				hint = "; write " + write
+			} else if near := field.Nearest(key, known); near != "" {
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
 			d.report(k, "unknown key %q in %s%s", key, orRoot(path), hint)

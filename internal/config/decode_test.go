@@ -1,6 +1,9 @@
 package config
 
 import (
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,4 +54,28 @@ func FuzzConfig(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What is written in place of keys of other programs has keys that there are.
+func TestCustomaryKeys(t *testing.T) {
+	keysOf := func(v any) (keys []string) {
+		visitFields(reflect.ValueOf(v).Elem(), func(key string, _ reflect.Value) { keys = append(keys, key) })
+		return keys
+	}
+	c := new(Config)
+	sections := map[string][]string{
+		"": keysOf(c), "mqtt": keysOf(&c.MQTT), "http": keysOf(&c.HTTP), "store": keysOf(&c.Store),
+		"streams": keysOf(new(codec.Stream)), "labels": keysOf(new(codec.Labels)), "models": keysOf(new(Model)),
+	}
+	for _, of := range customary {
+		key, _, _ := strings.Cut(of.write, ":")
+		if !slices.Contains(sections[of.section], key) && !strings.HasSuffix(of.write, "beside "+of.section) {
+			t.Errorf("%s of %q is none of %v", key, of.section, sections[of.section])
+		}
+		for _, word := range strings.Fields(of.keys) {
+			if slices.Contains(sections[of.section], word) {
+				t.Errorf("%s of %q is a key", word, of.section)
+			}
+		}
+	}
 }

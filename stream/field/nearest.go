@@ -1,11 +1,16 @@
 package field
 
+import "strings"
+
 // Nearest returns the candidate with the least edit distance to word, or "" if
-// none is close.
+// none is close. Case does not count, and one with another first letter has to be closer: it is
+// seldom mistyped.
 func Nearest(word string, candidates []string) string {
 	best, at := "", len(word)/3+2
+	small := strings.ToLower(word)
 	for _, c := range candidates {
-		if d := editDistance(word, c); d < at {
+		other := strings.ToLower(c)
+		if d := editDistance(small, other); d < at && (d <= max(1, len(word)/3) || strings.HasPrefix(other, small[:min(1, len(small))])) {
 			best, at = c, d
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 func TestNearest(t *testing.T) {
 	keys := []string{"keepalive", "servers", "qos", "tls"}
-	for word, want := range map[string]string{"keepaliv": "keepalive", "server": "servers", "Servers": "servers", "qs": "qos", "password": ""} {
+	for word, want := range map[string]string{"keepaliv": "keepalive", "server": "servers", "Servers": "servers", "qs": "qos", "password": "", "host": "", "SERVERS": "servers", "": ""} {
 		if got := Nearest(word, keys); got != want {
 			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
 		}

@@ -1,0 +1,57 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// customary lists keys that other programs have for what is written otherwise here: those of brokers and
+// clients of MQTT, of Telegraf, Home Assistant and zigbee2mqtt. A section is a path without the names
+// of streams and models.
+var customary = []struct{ section, keys, write string }{
+	{"", "broker brokers server servers host url port mqtt_broker", "mqtt: {servers: [mqtt://HOST:1883]}"},
+	{"", "state storage database path", "store: {path: FILE}"},
+	{"", "logging loglevel log_level level", "log: {level: info}"},
+	{"", "name id hostname", "node: NAME"},
+	{"", "sensors inputs devices topic topics", "streams: {NAME: {topics: [TOPIC], features: [KEY, KEY]}}"},
+	{"", "web ui dashboard frontend api prometheus", "http: {listen: 127.0.0.1:9107}"},
+	{"mqtt", "host hostname broker brokers url uri address addr ip port", "servers: [mqtt://HOST:1883]"},
+	{"mqtt", "ssl ca ca_cert ca_certs ca_file cafile certificate tls_ca", "servers: [mqtts://HOST:8883], and tls: {ca: FILE} for an authority of your own"},
+	{"mqtt", "cert cert_file certfile tls_cert client_cert key key_file keyfile tls_key client_key", "tls: {cert: FILE, key: FILE}"},
+	{"mqtt", "user", "username: NAME"},
+	{"mqtt", "pass passwd", "password: {file: FILE}"},
+	{"mqtt", "clean clean_session cleansession clean_start", "persistent_session: true or false"},
+	{"mqtt", "max_inflight receive_maximum", "inflight_window: NUMBER"},
+	{"mqtt", "topic topics", "streams: {NAME: {topics: [TOPIC]}}, beside mqtt"},
+	{"http", "port host address addr bind", "listen: 127.0.0.1:9107"},
+	{"store", "file filename dir directory folder database", "path: FILE"},
+	{"streams", "subscribe mqtt_topic state_topic", "topics: [TOPIC]"},
+	{"streams", "type data_format dataformat payload_format decoder parser", "format: json, or another one"},
+	{"streams", "timestamp timestamp_path time_key json_time_key", "time: KEY"},
+	{"streams", "class target label_key label_path", "label: KEY"},
+	{"streams", "json_path value_template value_key keys paths", "fields: {FEATURE: PATH}"},
+	{"streams", "window_size interval", "window: {length: 2s}, with signals"},
+	{"streams", "sample_rate frequency", "rate: 100, in Hz, with signals"},
+	{"labels", "mapping words values label_map", "map: {WORD: CLASS}"},
+	{"labels", "state_topic", "topics: [TOPIC]"},
+	{"models", "batch_size", "batch: {max_size: NUMBER}"},
+	{"models", "inducing_points num_inducing", "inducing: NUMBER"},
+	{"models", "n_classes num_classes", "classes: {max: NUMBER}"},
+	{"models", "labels class_names", "classes: {names: [NAME, NAME]}"},
+	{"models", "threshold confidence", "abstain: {confidence_below: 0.6}"},
+}
+
+// written returns how a key of other programs is written here, "" for one that is not known.
+func written(path, key string) string {
+	section, rest, _ := strings.Cut(path, ".")
+	section, _, _ = strings.Cut(section, "[")
+	if named := section == "streams" || section == "models"; strings.Contains(rest, ".") || (rest != "") != named {
+		return ""
+	}
+	for _, c := range customary {
+		if c.section == section && slices.Contains(strings.Fields(c.keys), strings.ToLower(key)) {
+			return c.write
+		}
+	}
+	return ""
+}
