@@ -31,7 +31,7 @@ type LengthScore struct {
 // Scores learns the windows of each length, in their order and without the order of
 // labels, by a new model without known classes. The ratio of hop and length is that of the
 // configuration. With most above 0 only each n-th window is learnt, so that there are at
-// most as many of each length, from the whole file. A terminal at errOut shows the progress.
+// most as many of each length, from the whole file. errOut gets the progress.
 func (w *Windows) Scores(ctx context.Context, path string, lengths []string, most int, errOut io.Writer) ([]LengthScore, error) {
 	base := w.Data.Raw.Stream.StageConfig()
 	ratio := 0.5

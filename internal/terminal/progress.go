@@ -15,11 +15,13 @@ const (
 	wrapOn    = "\x1b[?7h"
 )
 
-// drawProgress is the least time between two drawings of a progress line.
-const drawProgress = 100 * time.Millisecond
+const (
+	drawProgress  = 100 * time.Millisecond // between two drawings of a progress line
+	firstProgress = 30 * time.Second       // until the first line where the output is no terminal; each other comes after twice the time
+)
 
-// Progress is a line on a terminal that shows the progress of a loop. The zero
-// value, used where the output is no terminal, draws nothing.
+// Progress is a line on a terminal that shows the progress of a loop. Elsewhere, as in a log, a long
+// loop writes a few lines. The zero value draws nothing.
 type Progress struct{ line *progressLine }
 
 // progressLine is the state of a Progress.
@@ -29,15 +31,16 @@ type progressLine struct {
 	name         string
 	total, done  int
 	start, drawn time.Time
+	next         time.Duration // after start, of the next line where w is no terminal; 0: it is one
 }
 
-// NewProgress starts a line on w if w is a terminal. A total of 0 or less is
-// unknown.
+// NewProgress starts a line on w. A total of 0 or less is unknown.
 func NewProgress(w io.Writer, total int, name string) Progress {
+	l := &progressLine{w: w, name: name, total: total, start: time.Now()}
 	if !IsTerminal(w) {
-		return Progress{}
+		l.next = firstProgress
 	}
-	return Progress{&progressLine{w: w, name: name, total: total, start: time.Now()}}
+	return Progress{l}
 }
 
 // Add counts n more steps.
@@ -46,10 +49,20 @@ func (p Progress) Add(n int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.done += n
-		if now := time.Now(); now.Sub(l.drawn) >= drawProgress {
-			l.drawn = now
-			io.WriteString(l.w, beginLine+wrapOff+l.text(now.Sub(l.start))+wrapOn)
-		}
+		l.draw(time.Now())
+	}
+}
+
+// draw shows the line, if that is due.
+func (l *progressLine) draw(now time.Time) {
+	after := now.Sub(l.start)
+	switch {
+	case l.next > 0 && after >= l.next:
+		l.next = 2 * after
+		io.WriteString(l.w, l.text(after)+"\n")
+	case l.next == 0 && now.Sub(l.drawn) >= drawProgress:
+		l.drawn = now
+		io.WriteString(l.w, beginLine+wrapOff+l.text(after)+wrapOn)
 	}
 }
 
@@ -64,7 +77,7 @@ func (p Progress) Describe(text string) {
 
 // Close clears the line.
 func (p Progress) Close() {
-	if l := p.line; l != nil {
+	if l := p.line; l != nil && l.next == 0 {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		io.WriteString(l.w, beginLine)

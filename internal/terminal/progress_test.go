@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bytes"
 	"testing"
 	"time"
 )
@@ -19,5 +20,21 @@ func TestProgressText(t *testing.T) {
 		if got := tc.line.text(tc.after); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
 		}
+	}
+}
+
+// Where the output is no terminal, a long loop writes lines, each after twice the time.
+func TestProgressInALog(t *testing.T) {
+	var log bytes.Buffer
+	p := NewProgress(&log, 1000, "gas")
+	l := p.line
+	for second := range 200 {
+		l.done += 5
+		l.draw(l.start.Add(time.Duration(second+1) * time.Second))
+	}
+	p.Close()
+	const want = "gas  15% 150/1000 (5/s, 2m50s left)\ngas  30% 300/1000 (5/s, 2m20s left)\ngas  60% 600/1000 (5/s, 1m20s left)\n"
+	if log.String() != want {
+		t.Errorf("%q, want %q", log.String(), want)
 	}
 }
