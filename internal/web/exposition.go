@@ -16,13 +16,8 @@ type metric struct {
 	read       reader
 }
 
-// exposition is a page of metrics in the text format of Prometheus, version 0.0.4.
-// The client library would add thirty packages and 2 MB.
-type exposition struct {
-	families []*metric
-	lines    map[*metric][]byte
-}
-
+// expositionType is the type of a page of metrics in the text format of Prometheus. The
+// client library would add thirty packages and 2 MB.
 const expositionType = "text/plain; version=0.0.4; charset=utf-8"
 
 var (
@@ -30,30 +25,37 @@ var (
 	escapeLabel = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-// send adds a value of m, with the values of its labels.
-func (e *exposition) send(m *metric, value float64, labels ...string) {
-	e.line(m, "", value, labels, "")
+// values are the values of one family.
+type values struct {
+	*metric
+	lines []byte
 }
 
-// sendHistogram adds the buckets, sum and count of h.
-func (e *exposition) sendHistogram(m *metric, h *histogram, labels ...string) {
+// add adds a value, with the values of its labels. It is not inlined, which would take more
+// room at each of its many places.
+//
+//go:noinline
+func (v *values) add(value float64, labels ...string) { v.line("", value, labels, "") }
+
+// addHistogram adds the buckets, sum and count of h.
+func (v *values) addHistogram(h *histogram, labels ...string) {
 	var n uint64
 	for i, bound := range append(slices.Clone(h.bounds), math.Inf(1)) {
 		n += h.counts[i]
-		e.line(m, "_bucket", float64(n), labels, metricValue(bound))
+		v.line("_bucket", float64(n), labels, metricValue(bound))
 	}
-	e.line(m, "_sum", h.sum, labels, "")
-	e.line(m, "_count", float64(n), labels, "")
+	v.line("_sum", h.sum, labels, "")
+	v.line("_count", float64(n), labels, "")
 }
 
 // line adds a line; le is the upper bound of a bucket, or "".
-func (e *exposition) line(m *metric, suffix string, value float64, labels []string, le string) {
-	if len(labels) != len(m.labels) {
-		panic(fmt.Sprintf("%s has the labels %v, not %v", m.name, m.labels, labels))
+func (v *values) line(suffix string, value float64, labels []string, le string) {
+	if len(labels) != len(v.labels) {
+		panic(fmt.Sprintf("%s has the labels %v, not %v", v.name, v.labels, labels))
 	}
 	var pairs []string
-	for i, v := range labels {
-		pairs = append(pairs, m.labels[i]+`="`+escapeLabel.Replace(v)+`"`)
+	for i, label := range labels {
+		pairs = append(pairs, v.labels[i]+`="`+escapeLabel.Replace(label)+`"`)
 	}
 	if le != "" {
 		pairs = append(pairs, `le="`+le+`"`)
@@ -62,17 +64,15 @@ func (e *exposition) line(m *metric, suffix string, value float64, labels []stri
 	if len(pairs) > 0 {
 		set = "{" + strings.Join(pairs, ",") + "}"
 	}
-	e.lines[m] = fmt.Appendf(e.lines[m], "%s%s%s %s\n", m.name, suffix, set, metricValue(value))
+	v.lines = fmt.Appendf(v.lines, "%s%s%s %s\n", v.name, suffix, set, metricValue(value))
 }
 
-// text returns the families that have a value, each after its help.
-func (e *exposition) text() (page []byte) {
-	for _, m := range e.families {
-		if lines := e.lines[m]; len(lines) > 0 {
-			page = fmt.Appendf(page, "# HELP %s %s\n# TYPE %s %s\n%s", m.name, escapeHelp.Replace(m.help), m.name, m.kind, lines)
-		}
+// appendTo appends the family, after its help; nothing without a value.
+func (v *values) appendTo(page []byte) []byte {
+	if len(v.lines) == 0 {
+		return page
 	}
-	return page
+	return fmt.Appendf(page, "# HELP %s %s\n# TYPE %s %s\n%s", v.name, escapeHelp.Replace(v.help), v.name, v.kind, v.lines)
 }
 
 // metricValue writes a value in the format of Prometheus, with +Inf, -Inf and NaN.

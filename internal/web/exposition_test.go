@@ -19,7 +19,7 @@ func TestExposition(t *testing.T) {
 	counter := &metric{"n_total", "Many.", "counter", nil, nil}
 	times := &metric{"t_seconds", "Times.", "histogram", []string{"of"}, nil}
 	unused := &metric{"unused", "Nothing.", "gauge", nil, nil}
-	page := &exposition{families: []*metric{gauge, counter, times, unused}, lines: map[*metric][]byte{}}
+	gauges, counters, histograms := values{metric: gauge}, values{metric: counter}, values{metric: times}
 
 	registry := prometheus.NewRegistry()
 	wantGauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: gauge.name, Help: help}, gauge.labels)
@@ -33,10 +33,10 @@ func TestExposition(t *testing.T) {
 	}{
 		{-1.5e-9, "", `"`}, {math.Inf(1), "line\nbreak", `back\slash`}, {math.Inf(-1), "x", "größer"}, {math.NaN(), "y", ","}, {1 << 40, "z", "{}="},
 	} {
-		page.send(gauge, c.value, c.a, c.b)
+		gauges.add(c.value, c.a, c.b)
 		wantGauge.WithLabelValues(c.a, c.b).Set(c.value)
 	}
-	page.send(counter, 12345678)
+	counters.add(12345678)
 	wantCounter.Add(12345678)
 	h := newHistogram(bounds)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -44,16 +44,20 @@ func TestExposition(t *testing.T) {
 		h.observe(v)
 		wantTimes.WithLabelValues("w").Observe(v)
 	}
-	page.sendHistogram(times, h, "w")
+	histograms.addHistogram(h, "w")
 	h = newHistogram(bounds)
 	for range 1000 {
 		v := math.Exp(4*rng.NormFloat64() - 2)
 		h.observe(v)
 		wantTimes.WithLabelValues("x").Observe(v)
 	}
-	page.sendHistogram(times, h, "x")
+	histograms.addHistogram(h, "x")
 
-	got := string(page.text())
+	var page []byte
+	for _, v := range []values{gauges, counters, histograms, {metric: unused}} {
+		page = v.appendTo(page)
+	}
+	got := string(page)
 	answer := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	for i, want := range strings.Split(answer.Body.String(), "\n") {
@@ -75,5 +79,5 @@ func TestExpositionLabels(t *testing.T) {
 			t.Error("a missing label is accepted")
 		}
 	}()
-	(&exposition{lines: map[*metric][]byte{}}).send(&metric{"m", "", "gauge", []string{"a"}, nil}, 1)
+	(&values{metric: &metric{"m", "", "gauge", []string{"a"}, nil}}).add(1)
 }

@@ -34,8 +34,8 @@ func (w *Server) fleet(rw http.ResponseWriter, r *http.Request) {
 // the next one are not inlined.
 //
 //go:noinline
-func inFleet(read func(v *fleet.View, model string, to values)) reader {
-	return eachModelTo(func(m *modelScrape, to values) {
+func inFleet(read func(v *fleet.View, model string, to *values)) reader {
+	return eachModelTo(func(m *modelScrape, to *values) {
 		if m.fleet != nil {
 			read(m.fleet, m.Name, to)
 		}
@@ -46,7 +46,7 @@ func inFleet(read func(v *fleet.View, model string, to values)) reader {
 //
 //go:noinline
 func oneOfFleet(value func(v *fleet.View) float64) reader {
-	return inFleet(func(v *fleet.View, model string, to values) { to.add(value(v), model) })
+	return inFleet(func(v *fleet.View, model string, to *values) { to.add(value(v), model) })
 }
 
 // fleetMetrics are the metrics of the models' parts in fleets.
@@ -61,30 +61,30 @@ func fleetMetrics() []metric {
 			oneOfFleet(func(v *fleet.View) float64 { return oneIf(v.Stopped != "" || v.Lost) })},
 		{"edge_fleet_missed_total", "Contributions that the broker sent only when it was asked for them again.", kindCounter, byModel, oneOfFleet(func(v *fleet.View) float64 { return float64(v.Missed) })},
 		{"edge_fleet_unfactored_total", "Sums of contributions that were not positive definite: the own labels answer for their class.", kindCounter, byModel,
-			eachModelTo(func(m *modelScrape, to values) {
+			eachModelTo(func(m *modelScrape, to *values) {
 				if m.fleet != nil {
 					to.add(float64(m.status.Unfactored), m.Name)
 				}
 			})},
 		{"edge_fleet_refused_total", "Contributions that were refused on arrival or left out of a merge.", kindCounter, labelled("model", "reason"),
-			inFleet(func(v *fleet.View, model string, to values) {
+			inFleet(func(v *fleet.View, model string, to *values) {
 				for _, reason := range field.Names(v.Refused) {
 					to.add(float64(v.Refused[core.Reason(reason)]), model, reason)
 				}
 			})},
 		{"edge_fleet_bytes_total", "Bytes of contributions: received, and published.", kindCounter, labelled("model", "direction"),
-			inFleet(func(v *fleet.View, model string, to values) {
+			inFleet(func(v *fleet.View, model string, to *values) {
 				to.add(float64(v.Received), model, "in")
 				to.add(float64(v.Sent), model, "out")
 			})},
 		{"edge_fleet_age_seconds", "Since the newest contribution of a member.", kindGauge, labelled("model", "member"),
-			inFleet(func(v *fleet.View, model string, to values) {
+			inFleet(func(v *fleet.View, model string, to *values) {
 				for _, m := range v.Members {
 					to.add(m.Age, model, m.Name)
 				}
 			})},
 		{"edge_fleet_trust", "Mean gain in log probability of the own labels by a member's contribution, in standard errors, at the latest merge.", kindGauge, labelled("model", "member"),
-			inFleet(func(v *fleet.View, model string, to values) {
+			inFleet(func(v *fleet.View, model string, to *values) {
 				for _, m := range v.Members {
 					if m.Trust != nil {
 						to.add(*m.Trust, model, m.Name)
@@ -104,7 +104,7 @@ func fleetMetrics() []metric {
 			return float64(v.Basis.Averaged)
 		})},
 		{"edge_fleet_scale_trust", "Mean trust of up to four members if fleet.scale is shared, and if it is own, at the latest merge.", kindGauge, labelled("model", "scale"),
-			inFleet(func(v *fleet.View, model string, to values) {
+			inFleet(func(v *fleet.View, model string, to *values) {
 				for _, scale := range field.Names(v.Scales) {
 					to.add(v.Scales[scale], model, scale)
 				}

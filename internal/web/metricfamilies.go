@@ -18,36 +18,36 @@ import (
 
 func nodeMetrics() []metric {
 	return []metric{
-		{"edge_build_info", "What the program was built from; always 1.", kindGauge, labelled("version", "commit", "goversion"), func(s *scrape, to values) {
+		{"edge_build_info", "What the program was built from; always 1.", kindGauge, labelled("version", "commit", "goversion"), func(s *scrape, to *values) {
 			b := &s.monitor.Build
 			to.add(1, b.Version, b.Commit, b.Go)
 		}},
 		{"edge_connected", "Whether there is a connection to the broker.", kindGauge, nil, single(func(s *scrape) float64 { return oneIf(s.node.Connected) })},
 		{"edge_subscribed", "Whether the broker has granted every subscription of this connection.", kindGauge, nil, single(func(s *scrape) float64 { return oneIf(s.node.Subscribed) })},
 		{"edge_degraded", "Whether the journal fails, so that nothing is learnt or acknowledged.", kindGauge, nil, single(func(s *scrape) float64 { return oneIf(s.node.Degraded) })},
-		{"edge_messages_received_total", "Messages, by stream; labels on topics of their own count as stream labels.", kindCounter, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to values) {
+		{"edge_messages_received_total", "Messages, by stream; labels on topics of their own count as stream labels.", kindCounter, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to *values) {
 			to.add(float64(of.Received), name)
 		})},
-		{"edge_messages_left_out_total", "Messages of which where takes nothing.", kindCounter, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to values) {
+		{"edge_messages_left_out_total", "Messages of which where takes nothing.", kindCounter, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to *values) {
 			if of.LeftOut > 0 {
 				to.add(float64(of.LeftOut), name)
 			}
 		})},
 		{"edge_messages_rejected_total", "Messages and labels that taught nothing; those that no stream asks for count as stream none.", kindCounter, labelled("stream", "reason"), readRejected},
-		{"edge_last_message_timestamp_seconds", "When the last message came.", kindGauge, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to values) {
+		{"edge_last_message_timestamp_seconds", "When the last message came.", kindGauge, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to *values) {
 			if !of.Ended {
 				to.add(stamp(s.now.Add(-of.SinceMessage)), name)
 			}
 		})},
 		{"edge_messages_dropped_total", "What a bounded queue gave up, and by which rule.", kindCounter, labelled("queue", "policy"), readDropped},
-		{"edge_signal_rows_total", "Rows of signals that came.", kindCounter, byStream, eachSignals(func(n *stream.SignalStats, name string, to values) {
+		{"edge_signal_rows_total", "Rows of signals that came.", kindCounter, byStream, eachSignals(func(n *stream.SignalStats, name string, to *values) {
 			to.add(float64(n.Rows), name)
 		})},
-		{"edge_signal_samples_total", "Samples made of rows.", kindCounter, byStream, eachSignals(func(n *stream.SignalStats, name string, to values) {
+		{"edge_signal_samples_total", "Samples made of rows.", kindCounter, byStream, eachSignals(func(n *stream.SignalStats, name string, to *values) {
 			to.add(float64(n.Samples), name)
 		})},
 		{"edge_signal_events_total", "What happened to rows, windows and devices on the way to samples.", kindCounter, labelled("stream", "what"), eachSignals(readSignalEvents)},
-		{"edge_signal_devices", "Devices whose rows are remembered.", kindGauge, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to values) {
+		{"edge_signal_devices", "Devices whose rows are remembered.", kindGauge, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to *values) {
 			if of.Signals != nil && !of.Ended {
 				to.add(float64(of.Signals.Devices), name)
 			}
@@ -59,7 +59,7 @@ func nodeMetrics() []metric {
 		{"edge_protocol_errors_total", "Connections to the broker, and attempts at one, that ended because it sent a packet which MQTT does not allow.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.ProtocolErrors) })},
 		{"edge_id_reused_total", "Samples that came under the id of another one, with other features: the id may be that of the device.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.IDReused) })},
 		{"edge_store_commit_failures_total", "Commits to the journal that failed, each attempt.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.CommitFailures) })},
-		{"edge_queue_length", "Messages in a queue: in before the prediction, commit before the journal, out before the broker.", kindGauge, labelled("queue"), func(s *scrape, to values) {
+		{"edge_queue_length", "Messages in a queue: in before the prediction, commit before the journal, out before the broker.", kindGauge, labelled("queue"), func(s *scrape, to *values) {
 			to.add(float64(s.node.Ring), "in")
 			to.add(float64(s.node.Commit), "commit")
 			to.add(float64(s.node.Outbox), "out")
@@ -72,8 +72,8 @@ func nodeMetrics() []metric {
 // eachStream reads a family of each stream.
 //
 //go:noinline
-func eachStream(read func(of *stream.StreamStats, name string, s *scrape, to values)) reader {
-	return func(s *scrape, to values) {
+func eachStream(read func(of *stream.StreamStats, name string, s *scrape, to *values)) reader {
+	return func(s *scrape, to *values) {
 		for _, name := range field.Names(s.node.Streams) {
 			of := s.node.Streams[name]
 			read(&of, name, s, to)
@@ -84,15 +84,15 @@ func eachStream(read func(of *stream.StreamStats, name string, s *scrape, to val
 // eachSignals reads the counters of each stream with signals.
 //
 //go:noinline
-func eachSignals(read func(n *stream.SignalStats, name string, to values)) reader {
-	return eachStream(func(of *stream.StreamStats, name string, _ *scrape, to values) {
+func eachSignals(read func(n *stream.SignalStats, name string, to *values)) reader {
+	return eachStream(func(of *stream.StreamStats, name string, _ *scrape, to *values) {
 		if of.Signals != nil {
 			read(of.Signals, name, to)
 		}
 	})
 }
 
-func readSignalEvents(n *stream.SignalStats, name string, to values) {
+func readSignalEvents(n *stream.SignalStats, name string, to *values) {
 	for _, e := range []struct {
 		what  string
 		count uint64
@@ -105,7 +105,7 @@ func readSignalEvents(n *stream.SignalStats, name string, to values) {
 
 // readRejected reads the rejected messages of each stream, and those outside of
 // all streams.
-func readRejected(s *scrape, to values) {
+func readRejected(s *scrape, to *values) {
 	for _, name := range field.Names(s.node.Streams) {
 		rejected := s.node.Streams[name].Rejected
 		for _, reason := range field.Names(rejected) {
@@ -122,7 +122,7 @@ func readRejected(s *scrape, to values) {
 }
 
 // readDropped reads the losses of each bounded queue.
-func readDropped(s *scrape, to values) {
+func readDropped(s *scrape, to *values) {
 	n := &s.node
 	to.add(float64(n.RingDropped), "in", "drop_oldest")
 	to.add(float64(n.ExamplesDropped), "commit", "drop_newest")
@@ -138,13 +138,13 @@ func readDropped(s *scrape, to values) {
 
 func learningMetrics() []metric {
 	return []metric{
-		{"edge_learned_total", "Samples in the model since it began, by label.", kindCounter, labelled("model", "class"), eachModelTo(func(m *modelScrape, to values) {
+		{"edge_learned_total", "Samples in the model since it began, by label.", kindCounter, labelled("model", "class"), eachModelTo(func(m *modelScrape, to *values) {
 			for k, class := range m.posterior.Classes() {
 				to.add(float64(m.posterior.Counts[k]), m.Name, metricLabel(class))
 			}
 		})},
 		{"edge_pending_labels", "Samples that wait for their label.", kindGauge, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Pending) })},
-		{"edge_queries_total", "Questions for a label: asked, and what became of them.", kindCounter, labelled("model", "what"), eachModelTo(func(m *modelScrape, to values) {
+		{"edge_queries_total", "Questions for a label: asked, and what became of them.", kindCounter, labelled("model", "what"), eachModelTo(func(m *modelScrape, to *values) {
 			to.add(float64(m.stats.Asked), m.Name, "asked")
 			to.add(float64(m.stats.Answered), m.Name, "answered")
 			to.add(float64(m.stats.Unanswered), m.Name, "unanswered")
@@ -177,15 +177,15 @@ func scoreMetrics() []metric {
 		{"edge_brier", "Mean squared distance of the probabilities from the label over all samples, 0 to 2.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return sc.Brier })},
 		{"edge_window_balanced_accuracy", "As edge_balanced_accuracy, over the last 500 samples.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return float64(sc.Window.Balanced) })},
 		{"edge_window_brier", "As edge_brier, over the last 500 samples.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return sc.Window.Brier })},
-		{"edge_baseline_accuracy", "Accuracy of a rule that knows no features, over the last 500 samples.", kindGauge, labelled("model", "baseline"), eachScoreTo(func(sc *score.Scores, model string, to values) {
+		{"edge_baseline_accuracy", "Accuracy of a rule that knows no features, over the last 500 samples.", kindGauge, labelled("model", "baseline"), eachScoreTo(func(sc *score.Scores, model string, to *values) {
 			to.add(1-sc.Window.Prior.Error, model, "class_prior")
 			to.add(1-sc.Window.Last.Error, model, "last_label")
 		})},
-		{"edge_baseline_log_loss", "Log loss of a rule that knows no features, over the last 500 samples, nats.", kindGauge, labelled("model", "baseline"), eachScoreTo(func(sc *score.Scores, model string, to values) {
+		{"edge_baseline_log_loss", "Log loss of a rule that knows no features, over the last 500 samples, nats.", kindGauge, labelled("model", "baseline"), eachScoreTo(func(sc *score.Scores, model string, to *values) {
 			to.add(sc.Window.Prior.NLL, model, "class_prior")
 			to.add(sc.Window.Last.NLL, model, "last_label")
 		})},
-		{"edge_label_prevalence", "Fraction of the last 500 labels.", kindGauge, labelled("model", "class"), eachScoreTo(func(sc *score.Scores, model string, to values) {
+		{"edge_label_prevalence", "Fraction of the last 500 labels.", kindGauge, labelled("model", "class"), eachScoreTo(func(sc *score.Scores, model string, to *values) {
 			for _, k := range sc.Window.PerClass {
 				to.add(float64(k.Prevalence), model, metricLabel(k.Class))
 			}
@@ -193,27 +193,27 @@ func scoreMetrics() []metric {
 		{"edge_label_delay_seconds", "Median time from a sample to its label, of the latest that came late; 0 if none did.", kindGauge, byModel, eachModel(func(m *modelScrape) float64 { return m.stats.LabelDelay.Seconds() })},
 		{"edge_drift_level", "How much the stream has changed of late: 0 none, 1 warning, 2 drift.", kindGauge, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.status.Drift) })},
 		{"edge_drifts_total", "Drifts that were found since the model began.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.status.Drifts) })},
-		{"edge_conformal_coverage", "Fraction of the last 500 prediction sets that held the label.", kindGauge, byModel, eachScoreTo(func(sc *score.Scores, model string, to values) {
+		{"edge_conformal_coverage", "Fraction of the last 500 prediction sets that held the label.", kindGauge, byModel, eachScoreTo(func(sc *score.Scores, model string, to *values) {
 			if sets := sc.Window.Sets; sets != nil {
 				to.add(float64(sets.Covered), model)
 			}
 		})},
-		{"edge_conformal_set_size", "Mean number of classes in the last 500 prediction sets.", kindGauge, byModel, eachScoreTo(func(sc *score.Scores, model string, to values) {
+		{"edge_conformal_set_size", "Mean number of classes in the last 500 prediction sets.", kindGauge, byModel, eachScoreTo(func(sc *score.Scores, model string, to *values) {
 			if sets := sc.Window.Sets; sets != nil {
 				to.add(float64(sets.Size), model)
 			}
 		})},
-		{"edge_conformal_sets_total", "Published prediction sets whose label is known.", kindCounter, byModel, eachModelTo(func(m *modelScrape, to values) {
+		{"edge_conformal_sets_total", "Published prediction sets whose label is known.", kindCounter, byModel, eachModelTo(func(m *modelScrape, to *values) {
 			if n := float64(m.stats.Sets.N); n > 0 {
 				to.add(n, m.Name)
 			}
 		})},
-		{"edge_conformal_sets_covered_total", "Published prediction sets that held the label.", kindCounter, byModel, eachModelTo(func(m *modelScrape, to values) {
+		{"edge_conformal_sets_covered_total", "Published prediction sets that held the label.", kindCounter, byModel, eachModelTo(func(m *modelScrape, to *values) {
 			if n := float64(m.stats.Sets.N); n > 0 {
 				to.add(math.Round(n*float64(m.stats.Sets.Covered)), m.Name)
 			}
 		})},
-		{"edge_predictions_kept", "Fraction of the last 500 predictions that the rule of abstention let pass.", kindGauge, byModel, eachScoreTo(func(sc *score.Scores, model string, to values) {
+		{"edge_predictions_kept", "Fraction of the last 500 predictions that the rule of abstention let pass.", kindGauge, byModel, eachScoreTo(func(sc *score.Scores, model string, to *values) {
 			if a := sc.Window.Abstained; a != nil {
 				to.add(float64(a.Kept), model)
 			}
@@ -227,7 +227,7 @@ func storeMetrics() []metric {
 		{"edge_store_free_bytes", "Room in the state file that is used again.", kindGauge, nil, ofStore(func(st *persist.Stats) int64 { return st.FreeBytes })},
 		{"edge_store_written_bytes_total", "Bytes of pages written to the state file since the start.", kindCounter, nil, ofStore(func(st *persist.Stats) int64 { return st.WrittenBytes })},
 		{"edge_store_transactions_total", "Commits to the redo log of the state file, one sync each, and transactions, two, since the start.", kindCounter, nil, ofStore(func(st *persist.Stats) int64 { return st.Transactions })},
-		{"edge_state_bytes", "Size of the model's last checkpoint since the start.", kindGauge, byModel, eachModelTo(func(m *modelScrape, to values) {
+		{"edge_state_bytes", "Size of the model's last checkpoint since the start.", kindGauge, byModel, eachModelTo(func(m *modelScrape, to *values) {
 			if m.status.StateBytes > 0 {
 				to.add(float64(m.status.StateBytes), m.Name)
 			}
@@ -238,25 +238,25 @@ func storeMetrics() []metric {
 // monitorMetrics are the metrics that the monitor and the web server count.
 func monitorMetrics() []metric {
 	return []metric{
-		{"edge_predictions_total", "Predictions, by the most probable class; empty while none is known.", kindCounter, labelled("model", "class"), func(s *scrape, to values) {
+		{"edge_predictions_total", "Predictions, by the most probable class; empty while none is known.", kindCounter, labelled("model", "class"), func(s *scrape, to *values) {
 			for _, m := range s.observed.models {
 				for _, class := range field.Names(m.predicted) {
 					to.add(float64(m.predicted[class]), m.model, metricLabel(class))
 				}
 			}
 		}},
-		{"edge_predict_seconds", "From the arrival of a message to the prediction of a sample in it.", kindHistogram, byModel, func(s *scrape, to values) {
+		{"edge_predict_seconds", "From the arrival of a message to the prediction of a sample in it.", kindHistogram, byModel, func(s *scrape, to *values) {
 			for _, m := range s.observed.models {
 				to.addHistogram(m.predictTime, m.model)
 			}
 		}},
-		{"edge_learn_seconds", "Time of the call that closed a minibatch and learnt it.", kindHistogram, byModel, func(s *scrape, to values) {
+		{"edge_learn_seconds", "Time of the call that closed a minibatch and learnt it.", kindHistogram, byModel, func(s *scrape, to *values) {
 			for _, m := range s.observed.models {
 				to.addHistogram(m.learnTime, m.model)
 			}
 		}},
-		{"edge_store_commit_seconds", "Time of a commit to the journal that succeeded, with its syncs.", kindHistogram, nil, func(s *scrape, to values) { to.addHistogram(s.observed.commitTime) }},
-		{"edge_events_total", "Events that were published, by kind, since the daemon began.", kindCounter, labelled("event"), func(s *scrape, to values) {
+		{"edge_store_commit_seconds", "Time of a commit to the journal that succeeded, with its syncs.", kindHistogram, nil, func(s *scrape, to *values) { to.addHistogram(s.observed.commitTime) }},
+		{"edge_events_total", "Events that were published, by kind, since the daemon began.", kindCounter, labelled("event"), func(s *scrape, to *values) {
 			for _, kind := range field.Names(s.observed.happened) {
 				to.add(float64(s.observed.happened[kind]), kind)
 			}
@@ -265,7 +265,7 @@ func monitorMetrics() []metric {
 			open, _ := s.monitor.http.snapshot()
 			return float64(open)
 		})},
-		{"edge_http_refused_total", "Connections that were closed for new ones, and requests that were refused.", kindCounter, labelled("reason"), func(s *scrape, to values) {
+		{"edge_http_refused_total", "Connections that were closed for new ones, and requests that were refused.", kindCounter, labelled("reason"), func(s *scrape, to *values) {
 			_, refused := s.monitor.http.snapshot()
 			for _, reason := range field.Names(refused) {
 				to.add(float64(refused[reason]), reason)
@@ -294,7 +294,7 @@ func runtimeMetrics() []metric {
 
 // ofRuntime reads a metric of package runtime/metrics that is a count.
 func ofRuntime(source string) reader {
-	return func(_ *scrape, to values) {
+	return func(_ *scrape, to *values) {
 		sample := []metrics.Sample{{Name: source}}
 		if metrics.Read(sample); sample[0].Value.Kind() == metrics.KindUint64 {
 			to.add(float64(sample[0].Value.Uint64()))
@@ -305,14 +305,14 @@ func ofRuntime(source string) reader {
 // processMetrics are the figures that the operating system keeps of this process.
 func processMetrics() []metric {
 	ofMemory := func(key string) reader {
-		return func(_ *scrape, to values) {
+		return func(_ *scrape, to *values) {
 			if process.Memory("VmRSS") > 0 { // the system reports memory
 				to.add(float64(process.Memory(key)))
 			}
 		}
 	}
 	return []metric{
-		{"process_cpu_seconds_total", "Processor time used, user and system.", kindCounter, nil, func(_ *scrape, to values) {
+		{"process_cpu_seconds_total", "Processor time used, user and system.", kindCounter, nil, func(_ *scrape, to *values) {
 			if t := process.CPUTime(); t > 0 {
 				to.add(t.Seconds())
 			}
@@ -320,7 +320,7 @@ func processMetrics() []metric {
 		{"process_resident_memory_bytes", "Resident set, with the pages of the state file that are mapped.", kindGauge, nil, ofMemory("VmRSS")},
 		{"process_resident_memory_anonymous_bytes", "Resident set without mapped files.", kindGauge, nil, ofMemory("RssAnon")},
 		{"process_start_time_seconds", "When the daemon began.", kindGauge, nil, single(func(s *scrape) float64 { return stamp(s.monitor.began.Time()) })},
-		{"process_open_fds", "Open file descriptors.", kindGauge, nil, func(_ *scrape, to values) {
+		{"process_open_fds", "Open file descriptors.", kindGauge, nil, func(_ *scrape, to *values) {
 			if open, err := os.ReadDir("/proc/self/fd"); err == nil {
 				to.add(float64(len(open)))
 			}

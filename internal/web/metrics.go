@@ -52,8 +52,8 @@ type modelScrape struct {
 	fleet     *fleet.View // nil: it is in none
 }
 
-// collect reads the state of the daemon once and every family from that state.
-func (c *collector) collect() *exposition {
+// collect reads the state of the daemon once, and returns the page of every family from that state.
+func (c *collector) collect() (page []byte) {
 	d := c.monitor.deployment()
 	s := &scrape{monitor: c.monitor, node: d.Node.Stats(), observed: c.monitor.observations(), now: time.Now()}
 	for _, m := range d.Models {
@@ -66,32 +66,16 @@ func (c *collector) collect() *exposition {
 	if st := c.monitor.storeFigures(); st != nil && st.err == nil {
 		s.store = &st.Stats
 	}
-	page := &exposition{families: c.families, lines: map[*metric][]byte{}}
 	for _, m := range c.families {
-		m.read(s, values{page, m})
+		v := values{metric: m}
+		m.read(s, &v)
+		page = v.appendTo(page)
 	}
 	return page
 }
 
-// values adds values to one family of an exposition.
-type values struct {
-	page   *exposition
-	metric *metric
-}
-
-// add adds a value, with the values of its labels. It is not inlined, which would take more
-// room at each of its many places.
-//
-//go:noinline
-func (v values) add(value float64, labels ...string) { v.page.send(v.metric, value, labels...) }
-
-// addHistogram adds a histogram, with the values of its labels.
-func (v values) addHistogram(h *histogram, labels ...string) {
-	v.page.sendHistogram(v.metric, h, labels...)
-}
-
 // reader reads the values of one family from a scrape.
-type reader func(s *scrape, to values)
+type reader func(s *scrape, to *values)
 
 // Kinds of metrics.
 const (
@@ -112,14 +96,14 @@ var byModel, byStream = labelled("model"), labelled("stream")
 //
 //go:noinline
 func single(value func(s *scrape) float64) reader {
-	return func(s *scrape, to values) { to.add(value(s)) }
+	return func(s *scrape, to *values) { to.add(value(s)) }
 }
 
 // eachModel reads a family of one value for each model.
 //
 //go:noinline
 func eachModel(value func(m *modelScrape) float64) reader {
-	return func(s *scrape, to values) {
+	return func(s *scrape, to *values) {
 		for i := range s.models {
 			to.add(value(&s.models[i]), s.models[i].Name)
 		}
@@ -129,8 +113,8 @@ func eachModel(value func(m *modelScrape) float64) reader {
 // eachModelTo reads a family of any number of values for each model.
 //
 //go:noinline
-func eachModelTo(read func(m *modelScrape, to values)) reader {
-	return func(s *scrape, to values) {
+func eachModelTo(read func(m *modelScrape, to *values)) reader {
+	return func(s *scrape, to *values) {
 		for i := range s.models {
 			read(&s.models[i], to)
 		}
@@ -141,14 +125,14 @@ func eachModelTo(read func(m *modelScrape, to values)) reader {
 //
 //go:noinline
 func eachScore(read func(sc *score.Scores) float64) reader {
-	return eachScoreTo(func(sc *score.Scores, model string, to values) { to.add(read(sc), model) })
+	return eachScoreTo(func(sc *score.Scores, model string, to *values) { to.add(read(sc), model) })
 }
 
 // eachScoreTo reads any number of scores of each model that has judged a sample.
 //
 //go:noinline
-func eachScoreTo(read func(sc *score.Scores, model string, to values)) reader {
-	return eachModelTo(func(m *modelScrape, to values) {
+func eachScoreTo(read func(sc *score.Scores, model string, to *values)) reader {
+	return eachModelTo(func(m *modelScrape, to *values) {
 		if sc := &m.status.Scores; sc.N > 0 {
 			read(sc, m.Name, to)
 		}
@@ -159,7 +143,7 @@ func eachScoreTo(read func(sc *score.Scores, model string, to values)) reader {
 //
 //go:noinline
 func ofStore(figure func(st *persist.Stats) int64) reader {
-	return func(s *scrape, to values) {
+	return func(s *scrape, to *values) {
 		if s.store != nil {
 			to.add(float64(figure(s.store)))
 		}

@@ -34,10 +34,10 @@ func TestEventsAreCounted(t *testing.T) {
 	s := &scrape{observed: m.observations()}
 	for _, of := range monitorMetrics() {
 		if of.name == "edge_events_total" {
-			page := &exposition{lines: map[*metric][]byte{}}
-			of.read(s, values{page, &of})
+			v := values{metric: &of}
+			of.read(s, &v)
 			const want = "edge_events_total{event=\"drift\"} 1\nedge_events_total{event=\"overload\"} 2\n"
-			if got := string(page.lines[&of]); got != want {
+			if got := string(v.lines); got != want {
 				t.Errorf("got\n%swant\n%s", got, want)
 			}
 			return
@@ -53,14 +53,14 @@ func TestRejectedOnce(t *testing.T) {
 		Streams:  map[string]stream.StreamStats{"pump": {Rejected: map[codec.Reason]uint64{codec.BadTopic: 2, codec.Malformed: 4}}},
 	}}
 	m := &metric{name: "x", labels: labelled("stream", "reason")}
-	page := &exposition{lines: map[*metric][]byte{}}
-	readRejected(s, values{page, m})
+	v := values{metric: m}
+	readRejected(s, &v)
 	const want = `x{stream="pump",reason="bad_topic"} 2
 x{stream="pump",reason="malformed"} 4
 x{stream="none",reason="unrouted"} 1
 x{stream="none",reason="bad_topic"} 1
 `
-	if got := string(page.lines[m]); got != want {
+	if got := string(v.lines); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
@@ -125,9 +125,9 @@ func TestEndedStream(t *testing.T) {
 	want := map[string]int{"edge_messages_received_total": 2, "edge_signal_rows_total": 2, "edge_signal_devices": 1, "edge_last_message_timestamp_seconds": 1}
 	for _, m := range nodeMetrics() {
 		if n, ok := want[m.name]; ok {
-			page := &exposition{lines: map[*metric][]byte{}}
-			m.read(s, values{page, &m})
-			if got := string(page.lines[&m]); strings.Count(got, "\n") != n || !strings.Contains(got, `stream="new"`) {
+			v := values{metric: &m}
+			m.read(s, &v)
+			if got := string(v.lines); strings.Count(got, "\n") != n || !strings.Contains(got, `stream="new"`) {
 				t.Errorf("%s: got\n%swant %d lines", m.name, got, n)
 			}
 			delete(want, m.name)

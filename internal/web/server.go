@@ -208,7 +208,7 @@ func (w *Server) metrics() http.HandlerFunc {
 	c := newCollector(w.monitor)
 	return func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", expositionType)
-		rw.Write(c.collect().text()) // an error means that the client has gone
+		rw.Write(c.collect()) // an error means that the client has gone
 	}
 }
 
