@@ -39,7 +39,7 @@ type Options struct {
 	KeepSession bool          // the broker keeps the session when the connection ends
 	NoAcks      bool          // received messages of QoS 1 are not acknowledged
 	Receive     func(Message) // is called with each message, in order; may be nil
-	Lost        func()        // is called when the connection is lost; may be nil
+	lost        func()        // is called when the connection is lost; may be nil
 }
 
 // Message is a received message.
@@ -73,8 +73,8 @@ func Dial(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
 			o.Receive(Message{m.Topic(), m.Payload(), m.Retained()})
 		}
 	})
-	if o.Lost != nil {
-		opts.SetConnectionLostHandler(func(paho.Client, error) { o.Lost() })
+	if o.lost != nil {
+		opts.SetConnectionLostHandler(func(paho.Client, error) { o.lost() })
 	}
 	c.paho = paho.NewClient(opts)
 	token := c.paho.Connect()

@@ -71,7 +71,7 @@ func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, subscribed
 	lost = make(chan struct{})
 	c, err := Connect(ctx, p.cfg, Options{
 		Receive: func(m Message) { p.listen.Receive(m.Topic, m.Payload, m.Retained) },
-		Lost:    func() { close(lost) },
+		lost:    func() { close(lost) },
 	})
 	if err != nil {
 		return nil, nil, err

@@ -72,13 +72,9 @@ func newCursorState(before *cursorState) *cursorState {
 		return c
 	}
 	c.earlier = before.earlier
-	select {
-	case <-before.known:
-		if before.Found {
-			found := before.Cursor
-			found.Earlier, c.earlier = nil, &found
-		}
-	default:
+	if isClosed(before.known) && before.Found {
+		found := before.Cursor
+		found.Earlier, c.earlier = nil, &found
 	}
 	return c
 }
@@ -232,6 +228,7 @@ func (conn *Conn) PublishCursor(c Cursor) {
 	conn.cursors = append(conn.cursors, conn.sendCursor(&c))
 }
 
+// sendCursor publishes a cursor.
 func (conn *Conn) sendCursor(c *Cursor) *receipt {
 	return conn.retain(conn.client.CursorTopic, c.append(nil))
 }

@@ -13,7 +13,7 @@ import (
 type Queue[T any] struct {
 	maxItems int
 	maxBytes int
-	Size     func(T) int // bytes of an item
+	size     func(T) int // bytes of an item
 
 	mu       sync.Mutex
 	items    []T // items[head:] are queued, oldest first; a queue in steady use allocates nothing
@@ -25,7 +25,7 @@ type Queue[T any] struct {
 
 // NewQueue returns an empty queue with these bounds; size returns the bytes of an item.
 func NewQueue[T any](maxItems int, maxBytes codec.ByteSize, size func(T) int) *Queue[T] {
-	return &Queue[T]{maxItems: maxItems, maxBytes: int(min(maxBytes, 1<<31-1)), Size: size, wakes: make(chan struct{}, 1)}
+	return &Queue[T]{maxItems: maxItems, maxBytes: int(min(maxBytes, 1<<31-1)), size: size, wakes: make(chan struct{}, 1)}
 }
 
 // Push appends v. If that exceeds the bounds, it discards the oldest items that
@@ -35,7 +35,7 @@ func NewQueue[T any](maxItems int, maxBytes codec.ByteSize, size func(T) int) *Q
 func (q *Queue[T]) Push(v T, mayDrop func(T) bool) (taken bool, dropped int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	items, bytes := len(q.items)-q.head+1, q.bytes+q.Size(v)
+	items, bytes := len(q.items)-q.head+1, q.bytes+q.size(v)
 	switch alone := items+q.reserved.items == 1; {
 	case alone:
 	case mayDrop != nil && (items > q.maxItems || bytes > q.maxBytes):
@@ -55,7 +55,7 @@ func (q *Queue[T]) makeRoom(v T, items, bytes int, mayDrop func(T) bool) (taken 
 	last := q.head // index after the last discarded item
 	for i := q.head; i < len(q.items) && (items > q.maxItems || bytes > q.maxBytes); i++ {
 		if mayDrop(q.items[i]) {
-			items, bytes = items-1, bytes-q.Size(q.items[i])
+			items, bytes = items-1, bytes-q.size(q.items[i])
 			last, dropped = i+1, dropped+1
 		}
 	}
@@ -93,7 +93,7 @@ func (q *Queue[T]) replace(v T, same func(T) bool) bool {
 	defer q.mu.Unlock()
 	for i, old := range q.items[q.head:] {
 		if same(old) {
-			q.bytes += q.Size(v) - q.Size(old)
+			q.bytes += q.size(v) - q.size(old)
 			q.items[q.head+i] = v
 			return true
 		}
@@ -107,7 +107,7 @@ func (q *Queue[T]) remove(gone func(T) bool) {
 	defer q.mu.Unlock()
 	kept := slices.DeleteFunc(slices.Clone(q.items[q.head:]), func(v T) bool {
 		if gone(v) {
-			q.bytes -= q.Size(v)
+			q.bytes -= q.size(v)
 			return true
 		}
 		return false
@@ -122,7 +122,7 @@ func (q *Queue[T]) pushFront(items []T) {
 	defer q.mu.Unlock()
 	q.items, q.head = slices.Concat(items, q.items[q.head:]), 0
 	for _, v := range items {
-		q.bytes += q.Size(v)
+		q.bytes += q.size(v)
 	}
 	if len(items) > 0 {
 		wake(q.wakes)
@@ -141,7 +141,7 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 	}
 	var none T
 	v, q.items[q.head] = q.items[q.head], none
-	q.bytes -= q.Size(v)
+	q.bytes -= q.size(v)
 	if q.head++; q.head == len(q.items) {
 		q.items, q.head = q.items[:0], 0
 	} else {

@@ -4,8 +4,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"edge/stream/codec"
 )
 
+// drain empties a queue and returns its items.
 func drain[T any](q *Queue[T]) (all []T) {
 	for v, ok := q.Pop(); ok; v, ok = q.Pop() {
 		all = append(all, v)
@@ -13,43 +16,38 @@ func drain[T any](q *Queue[T]) (all []T) {
 	return all
 }
 
+// anyItem lets a queue drop every item.
 func anyItem(string) bool { return true }
 
 func TestQueue(t *testing.T) {
 	size := func(s string) int { return len(s) }
-	t.Run("drops the oldest for a message too many", func(t *testing.T) {
-		q := NewQueue(2, 100, size)
-		q.Push("a", anyItem)
-		q.Push("b", anyItem)
-		if taken, dropped := q.Push("c", anyItem); !taken || dropped != 1 {
-			t.Errorf("push = %v, %d, want true, 1", taken, dropped)
-		}
-		if got := drain(q); !slices.Equal(got, []string{"b", "c"}) {
-			t.Errorf("left %q", got)
-		}
-	})
-	t.Run("drops as many as the bytes need", func(t *testing.T) {
-		q := NewQueue(10, 10, size)
-		q.Push("aaa", anyItem)
-		q.Push("bbb", anyItem)
-		q.Push("ccc", anyItem)
-		if taken, dropped := q.Push("dddddd", anyItem); !taken || dropped != 2 {
-			t.Errorf("push = %v, %d, want true, 2", taken, dropped)
-		}
-		if got := drain(q); !slices.Equal(got, []string{"ccc", "dddddd"}) {
-			t.Errorf("left %q", got)
-		}
-	})
-	t.Run("drops nothing for what cannot fit", func(t *testing.T) {
-		q := NewQueue(10, 10, size)
-		q.Push("a", anyItem)
-		if taken, dropped := q.Push("a text of more than ten bytes", anyItem); taken || dropped != 0 {
-			t.Errorf("push = %v, %d, want false, 0", taken, dropped)
-		}
-		if q.Len() != 1 {
-			t.Errorf("%d items left, want 1", q.Len())
-		}
-	})
+	for _, c := range []struct {
+		name     string
+		maxItems int
+		maxBytes codec.ByteSize
+		queued   []string
+		pushed   string
+		taken    bool
+		dropped  int
+		left     []string
+	}{
+		{"drops the oldest for a message too many", 2, 100, []string{"a", "b"}, "c", true, 1, []string{"b", "c"}},
+		{"drops as many as the bytes need", 10, 10, []string{"aaa", "bbb", "ccc"}, "dddddd", true, 2, []string{"ccc", "dddddd"}},
+		{"drops nothing for what cannot fit", 10, 10, []string{"a"}, "a text of more than ten bytes", false, 0, []string{"a"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q := NewQueue(c.maxItems, c.maxBytes, size)
+			for _, v := range c.queued {
+				q.Push(v, anyItem)
+			}
+			if taken, dropped := q.Push(c.pushed, anyItem); taken != c.taken || dropped != c.dropped {
+				t.Errorf("push = %v, %d, want %v, %d", taken, dropped, c.taken, c.dropped)
+			}
+			if got := drain(q); !slices.Equal(got, c.left) {
+				t.Errorf("left %q, want %q", got, c.left)
+			}
+		})
+	}
 	t.Run("takes one alone, whatever its size", func(t *testing.T) {
 		q := NewQueue(10, 10, size)
 		for _, mayDrop := range []func(string) bool{anyItem, nil} {
@@ -105,7 +103,7 @@ func TestQueueReserve(t *testing.T) {
 	}
 	for range 2 {
 		v, _ := q.Pop()
-		q.Reserve(q.Size(v))
+		q.Reserve(q.size(v))
 	}
 	if must("123456") {
 		t.Error("11 bytes are taken, of 10")
