@@ -156,7 +156,7 @@ func (n *Node) request(it *item) error {
 	if msg.Retained {
 		return codec.Refuse(codec.Retained, "the broker kept this request, which would be carried out at each connect")
 	}
-	what := strings.TrimPrefix(msg.Topic, prefix+"request/")
+	what := strings.TrimPrefix(strings.TrimPrefix(msg.Topic, prefix+"request"), "/") // the filter request/# matches request
 	if err := topic.Check(prefix + "response/" + what); err != nil { // one byte longer
 		return codec.Refuse(codec.BadTopic, "the topic of the response %w", err)
 	}

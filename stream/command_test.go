@@ -163,12 +163,17 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			time.Sleep(time.Second)
 			equal(t, c.topic+" "+c.payload, answers(r.published(), "edge/n1/response/"+c.topic), []string{c.want})
 		}
+		r.send("edge/n1/request", "{}") // which the subscription covers
+		time.Sleep(time.Second)
+		if got := answers(r.published(), "edge/n1/response/"); len(got) != 1 || !strings.Contains(got[0], `unknown request \"\": there are`) {
+			t.Errorf("a request without a name is answered %q", got)
+		}
 		r.sendMessage(&mqtt.Message{Topic: learningTopic, Payload: []byte("OFF"), QoS: 1, Retained: true})
 		long := "edge/n1/request/"
 		r.send(long+strings.Repeat("x", topic.MaxLength-len(long)), "{}") // the topic of a response is one byte longer
 		time.Sleep(time.Second)
 		s := r.node.Stats()
-		if s.Rejected[codec.BadRequest] != 11 || s.Rejected[codec.TooLarge] != 1 || s.Rejected[codec.Malformed] != 1 || s.Rejected[codec.Retained] != 1 || s.Rejected[codec.BadTopic] != 1 || !s.Models["bearing"].Learning {
+		if s.Rejected[codec.BadRequest] != 12 || s.Rejected[codec.TooLarge] != 1 || s.Rejected[codec.Malformed] != 1 || s.Rejected[codec.Retained] != 1 || s.Rejected[codec.BadTopic] != 1 || !s.Models["bearing"].Learning {
 			t.Errorf("refused %v, learning %v", s.Rejected, s.Models["bearing"].Learning)
 		}
 	})
