@@ -145,7 +145,7 @@ func (d *File) recordingColumns(f Format) (r Recording, l layout, err error) {
 			r.Device = name
 		case i == l.label:
 			r.Label = name
-		case name != "" && !slices.Contains(leftOut, i):
+		case name != "" && !slices.Contains(leftOut, i) && (i > 0 || !hasIndex(d.names)):
 			r.Signals = append(r.Signals, name)
 		}
 	}

@@ -51,20 +51,21 @@ type File struct {
 	Features []string // D names, in the order of a row's X
 	Header   bool     // the first line names the columns
 
-	path   string
-	file   io.Closer
-	budget *recordLimit
-	csv    *csv.Reader
-	names  []string // of the columns; nil: no header
-	first  []string // line, to be returned by Next; nil: none
-	roles  []int    // of each column: the index of a feature, ignored or label
-	wanted bool     // the features are those of a model: none can be left out
-	number int
-	read   int      // rows of a raw file
-	raw    *rawFile // makes samples of the rows; nil: each is one
-	origin Origin   // of the latest row
-	labels LabelWords
-	begun  firstRow
+	path    string
+	file    io.Closer
+	budget  *recordLimit
+	csv     *csv.Reader
+	names   []string // of the columns; nil: no header
+	first   []string // line, to be returned by Next; nil: none
+	roles   []int    // of each column: the index of a feature, ignored or label
+	wanted  bool     // the features are those of a model: none can be left out
+	number  int
+	unnamed int      // columns at the end of the header
+	read    int      // rows of a raw file
+	raw     *rawFile // makes samples of the rows; nil: each is one
+	origin  Origin   // of the latest row
+	labels  LabelWords
+	begun   firstRow
 	sign
 	rising  rising
 	fillers fillers
@@ -76,8 +77,9 @@ type sign struct {
 	fixed   bool // it was given
 }
 
-// firstRow is what Doubt needs of the first row.
+// firstRow is what messages need of the header and the first row.
 type firstRow struct {
+	unnamed int  // columns at the end of the header
 	guessed bool // that it is no header
 	last    bool // no flag names the label: it is the column called so, or the last one
 	label   string
@@ -192,6 +194,7 @@ func (d *File) begin() (width int, err error) {
 		d.first = first
 		return len(cells), nil
 	}
+	d.begun.unnamed = len(first) - len(cells)
 	for _, name := range cells {
 		d.names = append(d.names, strings.TrimSpace(name))
 	}
@@ -348,7 +351,9 @@ func (d *File) record() ([]string, error) {
 			return nil, fmt.Errorf("%s:%d: the line %s", d.path, line, dropNUL)
 		}
 		remedy := ""
-		if d.Header && d.number == 0 && len(record) == len(d.roles)+1 && strings.ContainsRune(" \t", d.csv.Comma) {
+		if d.begun.unnamed > 0 && d.number == 0 && len(record) == len(d.roles)+1 {
+			remedy = "; the header has no name for the last one: name it, as label"
+		} else if d.Header && d.number == 0 && len(record) == len(d.roles)+1 && strings.ContainsRune(" \t", d.csv.Comma) {
 			remedy = "; names of rows, as R writes them, are left out by row.names = FALSE of write.table"
 		}
 		return nil, fmt.Errorf("%s:%d: the line has another number of columns than the %s, which has %d: it has %d, separated by %s; --separator names another separator%s",

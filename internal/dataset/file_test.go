@@ -54,6 +54,11 @@ func TestDatasetReads(t *testing.T) {
 		"the same with a mark":   {"\xef\xbb\xbfsep=,\na,b,label\n1,-2.5,ok\n0.003,4e10,worn out\n", ""},
 		"brackets in a name":     {"[state],a,b\nok,1,-2.5\nworn out,0.003,4e10\n", "[state]"},
 		"label by its number":    {"a,state,b\n1,ok,-2.5\n0.003,worn out,4e10\n", "2"},
+		"the index of pandas":    {",a,b,label\n0,1,-2.5,ok\n1,0.003,4e10,worn out\n", ""},
+		"the index read again":   {"Unnamed: 0,a,b,label\n0,1,-2.5,ok\n1,0.003,4e10,worn out\n", ""},
+		"the names of R":         {"\"\",\"a\",\"b\",\"label\"\n\"r1\",1,-2.5,\"ok\"\n\"r2\",0.003,4e10,\"worn out\"\n", ""},
+		"a nameless label":       {",a,b\nok,1,-2.5\nworn out,0.003,4e10\n", "1"},
+		"commas at the end":      {"a,b,label,\n1,-2.5,ok,\n0.003,4e10,worn out,\n", ""},
 		"empty lines in between": {"a,b,label\n\n1,-2.5,ok\n\n0.003,4e10,worn out\n\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,6 +82,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"empty file":          {"", "", "data.csv: the file is empty"},
 		"one column":          {"label\nok\n", "", "data.csv:1: no column is left for a feature"},
 		"nameless column":     {"a,,label\n", "", "data.csv:1: column 2 has no name: name it, or leave it out by --ignore 2"},
+		"nameless label":      {"a,b,\n1,2,ok\n", "", "it has 3, separated by ,; --separator names another separator; the header has no name for the last one: name it, as label"},
 		"name twice":          {"a,a,label\n", "", `data.csv:1: two columns are called "a"`},
 		"no such label":       {"a,b,label\n", "class", `data.csv:1: no column is called "class"; --label takes one of: a, b, label`},
 		"no such number":      {"a,b,label\n", "4", `data.csv: --label 4: the file has the columns 1 to 3`},

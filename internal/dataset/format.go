@@ -102,6 +102,9 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 	if err != nil {
 		return nil, nil, err
 	}
+	if hasIndex(names) && labelAt != 0 {
+		leftOut = append(leftOut, 0)
+	}
 	var picked []int
 	if f.Columns != nil {
 		if picked, err = c.find("--columns", f.Columns); err != nil {
@@ -158,6 +161,12 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 		c.roles[labelAt] = label
 	}
 	return c.roles, features, c.setDevice(deviceAt)
+}
+
+// hasIndex reports whether the first column has the numbers or names of the rows, as pandas and R write
+// them: it has no name, or that which pandas gives to such a column.
+func hasIndex(names []string) bool {
+	return len(names) > 2 && (names[0] == "" || names[0] == "Unnamed: 0")
 }
 
 // label returns the label's column, −1 without one: that which a flag names, that of the stream or called
