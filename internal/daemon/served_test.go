@@ -112,6 +112,20 @@ func (s *served) get(path string) (code int, answer string) {
 	return s.do("GET", path, "", nil)
 }
 
+// events requests the event stream of the model; it ends with ctx.
+func (s *served) events(ctx context.Context) *http.Response {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, "GET", s.url+"/api/v1/events?model=wear", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp
+}
+
 // metricIn returns the value of a metric in the text of /metrics, 0 if it is not there.
 func metricIn(text, name string) (value float64) {
 	_, rest, _ := strings.Cut(text, "\n"+name+" ")

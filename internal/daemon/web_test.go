@@ -220,14 +220,7 @@ func TestEventStream(t *testing.T) {
 	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { w.Timeouts.ViewerStays = time.Hour }).ready()
 	follow := func() (events <-chan [2]string, code int, leave func()) {
 		ctx, cancel := context.WithCancel(t.Context())
-		r, err := http.NewRequestWithContext(ctx, "GET", s.url+"/api/v1/events?model=wear", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := s.events(ctx)
 		ch := make(chan [2]string, 1000)
 		go func() {
 			defer close(ch)
