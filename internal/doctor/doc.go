@@ -6,9 +6,9 @@
 //     finding has the measured values and advice.
 //   - The checks: access rights (examine.go), file system and free space
 //     (filesystem.go), disk endurance with a scratch store (endurance.go), kernel,
-//     power and clock (systemchecks.go), memory against the limits of machine,
-//     control groups and systemd unit (memory.go, unit.go), speed of a model
-//     (speed.go) and of a stage (stagespeed.go), and the broker (brokerprobe.go, brokerdelivery.go,
-//     brokerlimits.go).
+//     power and clock (systemchecks.go), memory (footprint.go) against the limits of
+//     machine, control groups and systemd unit (memory.go, unit.go), speed of a model
+//     (speed.go) and of a stage (stagespeed.go), certificates (certificate.go), and the
+//     broker (brokerprobe.go, and the other files that begin with broker).
 //   - host reads the machine from files, so that tests can replace them.
 package doctor

@@ -1,10 +1,8 @@
 package doctor
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,175 +10,9 @@ import (
 	"strings"
 
 	"edge/internal/config"
-	"edge/internal/statefile"
 	"edge/internal/terminal"
-	"edge/online"
-	"edge/persist"
 	"edge/stream/codec"
-	"edge/stream/field"
-	"edge/stream/fleet"
 )
-
-// footprint estimates the memory of a daemon, in bytes.
-type footprint struct {
-	models  uint64   // each with classes.max classes
-	growth  uint64   // of the largest, while it learns and classes are added
-	now     uint64   // each with the classes that it has learnt or that the configuration declares
-	classes int      // learnt or declared ones; −1 if the state file cannot be read
-	queues  uint64   // messages that arrive and leave, and records that wait to be learnt
-	pending uint64   // samples that wait for their labels
-	windows uint64   // rows of signals, with as many as are usual where the rate is known
-	fleets  uint64   // expected members of fleets, with the classes of now
-	members []string // describe these, for each fleet
-}
-
-const (
-	heapBase    = 4 << 20 // of the heap, beside models, queues and pending samples; with samples on their way to the committer
-	programBase = 8 << 20 // pages of the program that are in use; the system reclaims the others
-	pendingBase = 1 << 10 // of a pending sample, beside its features
-	garbage     = 0.15    // garbage that the collector leaves until its next run, of the heap that lasts; less under a goal
-)
-
-// expectedMembers is the least number of a fleet's other members, if the configuration has no
-// list of them.
-const expectedMembers = 16
-
-// footprintOf estimates the memory of a daemon under cfg. It counts the learnt
-// classes in the state file if that can be read.
-func footprintOf(cfg *config.Config) *footprint {
-	f := &footprint{queues: uint64(cfg.MQTT.Ring.MaxBytes) + uint64(cfg.Outbox.MaxBytes) + uint64(len(cfg.Models))*config.LearnQueueBytes}
-	learnt, err := modelsLearnt(cfg)
-	for _, name := range field.Names(cfg.Models) {
-		m, err := cfg.Learner(name)
-		if err != nil {
-			continue // a valid configuration has none
-		}
-		classes := max(learnt[name].classes, len(m.Classes.Names))
-		f.classes += classes
-		f.now += residentSize(m, classes)
-		most := max(classes, m.Classes.Max)
-		f.models += residentSize(m, most)
-		f.growth = max(f.growth, growthSize(m, most))
-		p := cfg.Models[name].Pending
-		f.pending += min(uint64(p.MaxBytes), uint64(p.Max)*uint64(pendingBase+8*len(m.Features)))
-		if c := cfg.Models[name].Fleet; c.Enabled() {
-			f.expect(&c, m, learnt[name].members, max(classes, 2))
-		}
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.classes = -1
-	}
-	for _, s := range cfg.Streams {
-		if stage := s.StageConfig(); stage.Set() {
-			size := stage.Size(s.Raw.Rate.Hz)
-			rows := size.Rows
-			if rows == 0 {
-				rows = size.Most
-			}
-			f.windows += uint64(rows)*uint64(size.RowBytes)*uint64(s.Devices()) + uint64(size.Shared)
-		}
-	}
-	return f
-}
-
-// expect adds the members of a fleet: those that are listed, or those that the state knows,
-// at least expectedMembers.
-func (f *footprint) expect(c *fleet.Config, m online.Config, known, classes int) {
-	n := len(c.Members)
-	if n == 0 {
-		n = max(known, expectedMembers)
-	}
-	n = min(n, c.MaxMembers)
-	each, all := m.FleetMemory(n, classes)
-	most := max(classes, m.Classes.Max)
-	_, full := m.FleetMemory(n, most)
-	f.fleets += all
-	f.members = append(f.members, fmt.Sprintf("%s for %d members of fleet %s with %d classes, %s with %d: a contribution takes up to %s, all of them at most %d MiB, messages that wait to be read at most %d MiB",
-		terminal.Bytes(all), n, c.Concept, classes, terminal.Bytes(full), most, terminal.Bytes(each), fleet.MaxHeld>>20, fleet.MaxWaiting>>20))
-}
-
-// most returns the memory when every queue and every model is full, with the expected
-// members of fleets, and the garbage of the heap unless there is a goal for it.
-func (f *footprint) most(goal bool) uint64 {
-	n := f.lasting() + f.growth
-	if !goal {
-		n += uint64(garbage * float64(n))
-	}
-	return n + programBase + f.queues + f.pending + f.windows
-}
-
-// lasting returns the part of the heap that never shrinks.
-func (f *footprint) lasting() uint64 { return heapBase + f.models + f.fleets }
-
-// String describes the footprint.
-func (f *footprint) String() string { return f.join("; ") }
-
-// join is String with a separator before the members of each fleet.
-func (f *footprint) join(separator string) string {
-	now := fmt.Sprintf(" (%s with the %d classes of now)", terminal.Bytes(f.now), f.classes)
-	if f.classes < 0 {
-		now = ""
-	}
-	windows := ""
-	if f.windows > 0 {
-		windows = fmt.Sprintf("%s for windows of signals, ", terminal.Bytes(f.windows))
-	}
-	others := f.most(false) - f.models - f.growth - f.fleets - f.queues - f.pending - f.windows
-	all := fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s while it learns and classes are added, %s for messages that arrive and leave, %s for samples that wait for labels, %s%s for the program and garbage",
-		terminal.Bytes(f.most(false)), terminal.Bytes(f.models), now, terminal.Bytes(f.growth), terminal.Bytes(f.queues), terminal.Bytes(f.pending), windows, terminal.Bytes(others))
-	return strings.Join(append([]string{all}, f.members...), separator)
-}
-
-// learntModel has the counts of a model's state.
-type learntModel struct{ classes, members int }
-
-// modelsLearnt counts the classes of each model in the state file, and the members of its
-// fleet. It cannot be read while a daemon has it open. A model without state has neither.
-func modelsLearnt(cfg *config.Config) (map[string]learntModel, error) {
-	store, err := statefile.Of(cfg)
-	if err != nil {
-		return nil, err
-	}
-	defer store.Close()
-	counts := map[string]learntModel{}
-	for name := range cfg.Models {
-		learner, _, _, err := statefile.Restore(store, name, nil)
-		switch {
-		case err == nil:
-			of := learntModel{classes: len(learner.Posterior().Classes())}
-			if f := learner.Posterior().Fleet; f != nil {
-				of.members = f.Members
-			}
-			counts[name] = of
-		case !errors.Is(err, persist.ErrModel):
-			return nil, err
-		}
-	}
-	return counts, nil
-}
-
-// residentSize estimates the largest memory of a model with C classes: the factors of
-// the posterior with its sites three times (the learner's and two snapshots), H·C·M²
-// each, and half of that for the sites that a refused step restores, its buffers, the
-// scratch of a step, and the forest.
-func residentSize(cfg online.Config, classes int) uint64 {
-	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
-	n, d := uint64(max(cfg.Window, cfg.Batch.MaxSize)+cfg.Batch.MaxSize), uint64(len(cfg.Features))
-	kernels := uint64(1)
-	if cfg.Kernel == online.PerClass {
-		kernels = max(c, 1)
-	}
-	return 8*(7*h*c*(m*m+m)/2+n*(8*d+8*h*c)+kernels*(4*n*m+12*(m*d+d)+4*m*m)+9*m*m) + cfg.ForestMemory(classes)
-}
-
-// growthSize estimates the memory that a model with C classes has for a while: for posteriors
-// with fewer classes while labels add one after the other, H·C·M² two and a half times; and
-// for the samples of a gradient, H·C·M each, which all models share.
-func growthSize(cfg online.Config, classes int) uint64 {
-	const samples = 56
-	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
-	return 8 * (5*h*c*(m*m+m)/2 + samples*h*c*m)
-}
 
 // memoryBound is a limit of a daemon's memory.
 type memoryBound struct {
@@ -250,29 +82,6 @@ func (h host) memoryLimit() (limit uint64, by string) {
 	return limit, by
 }
 
-// excess describes the limits that the footprint may exceed, with advice.
-func (f *footprint) excess(bounds []memoryBound) (found []string, advice string) {
-	goal := slices.ContainsFunc(bounds, func(b memoryBound) bool { return b.goal })
-	for _, b := range bounds {
-		switch {
-		case b.goal && f.lasting() > b.bytes:
-			found = append(found, fmt.Sprintf("%s of the heap last, and %s allows %s: collecting garbage would take up most of the processor", terminal.Bytes(f.lasting()), b.by, terminal.Bytes(b.bytes)))
-		case !b.goal && f.most(goal) > b.bytes:
-			found = append(found, fmt.Sprintf("%s may be needed, and %s allows %s", terminal.Bytes(f.most(goal)), b.by, terminal.Bytes(b.bytes)))
-		}
-	}
-	return found, "lower classes.max, inducing, the number of horizons, fleet.max_members, or window.devices and window.max_rows, or raise the limit (MemoryMax and GOMEMLIMIT in the unit file)"
-}
-
-// describe writes the footprint, and a warning for each limit that it may exceed.
-func (f *footprint) describe(w io.Writer, bounds []memoryBound) {
-	fmt.Fprintf(w, "memory   %s\n", f.join("\n         "))
-	found, advice := f.excess(bounds)
-	for _, words := range found {
-		fmt.Fprintf(w, "warning  memory: %s (%s)\n", words, advice)
-	}
-}
-
 // examineMemory compares the memory that the daemon may need with the limits.
 func examineMemory(d *Diagnosis, cfg *config.Config, h host) {
 	f, bounds := footprintOf(cfg), h.memoryBounds(cfg)
@@ -294,4 +103,27 @@ func examineMemory(d *Diagnosis, cfg *config.Config, h host) {
 		detail += fmt.Sprintf("; %s allows %s", b.by, terminal.Bytes(b.bytes))
 	}
 	d.add("memory", OK, detail, "", figure)
+}
+
+// excess describes the limits that the footprint may exceed, with advice.
+func (f *footprint) excess(bounds []memoryBound) (found []string, advice string) {
+	goal := slices.ContainsFunc(bounds, func(b memoryBound) bool { return b.goal })
+	for _, b := range bounds {
+		switch {
+		case b.goal && f.lasting() > b.bytes:
+			found = append(found, fmt.Sprintf("%s of the heap last, and %s allows %s: collecting garbage would take up most of the processor", terminal.Bytes(f.lasting()), b.by, terminal.Bytes(b.bytes)))
+		case !b.goal && f.most(goal) > b.bytes:
+			found = append(found, fmt.Sprintf("%s may be needed, and %s allows %s", terminal.Bytes(f.most(goal)), b.by, terminal.Bytes(b.bytes)))
+		}
+	}
+	return found, "lower classes.max, inducing, the number of horizons, fleet.max_members, or window.devices and window.max_rows, or raise the limit (MemoryMax and GOMEMLIMIT in the unit file)"
+}
+
+// describe writes the footprint, and a warning for each limit that it may exceed.
+func (f *footprint) describe(w io.Writer, bounds []memoryBound) {
+	fmt.Fprintf(w, "memory   %s\n", f.join("\n         "))
+	found, advice := f.excess(bounds)
+	for _, words := range found {
+		fmt.Fprintf(w, "warning  memory: %s (%s)\n", words, advice)
+	}
 }

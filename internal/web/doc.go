@@ -3,8 +3,9 @@
 //
 //   - Deployment is the daemon under one configuration: node, models and loops.
 //   - Monitor keeps the figures beside the deployment's own snapshots: the last
-//     samples and events, the course of the scores, durations, and the timelines of
-//     the devices (timelines.go). The daemon calls its On… methods.
+//     samples and events, durations, the course of the scores (course.go), figures of
+//     the store (storefigures.go), and the timelines of the devices (timelines.go). The
+//     daemon calls its On… methods.
 //   - Server routes requests (server.go) behind the checks of guard.go: host names
 //     (hosts.go), password (password.go), bounds of connections (listener.go),
 //     requests (concurrency.go) and event streams (viewers.go).

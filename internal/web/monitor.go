@@ -12,17 +12,12 @@ import (
 
 	"edge/internal/process"
 	"edge/internal/report"
-	"edge/online/score"
 	"edge/persist"
 	"edge/stream"
 	"edge/stream/field"
 )
 
 const (
-	storeInterval = time.Second      // between two reads of the store's figures while somebody looks at them
-	storeRest     = 30 * time.Second // while nobody does
-	traceInterval = time.Second      // between two looks at the scores
-
 	keptSamples = 24 // of each model, for display
 	keptEvents  = 40 // of the node
 )
@@ -48,13 +43,6 @@ type Monitor struct {
 	events     []stream.Event     // latest last
 	happened   map[string]uint64  // number of events, by kind
 	commitTime *histogram
-}
-
-// storeSample is the state of the store at one time.
-type storeSample struct {
-	persist.Stats
-	at  time.Time
-	err error // reason why it cannot be read or written
 }
 
 // recent is the history of one model.
@@ -267,76 +255,6 @@ func (m *Monitor) Run(ctx context.Context, store *persist.Store, path string) {
 		}
 		again.Reset(rest)
 	}
-}
-
-// sampleStore reads the figures of the store, and returns why it cannot be used.
-func (m *Monitor) sampleStore(store *persist.Store, path string) error {
-	s := storeSample{}
-	m.reading.Store(int64(time.Since(m.started)))
-	if s.Stats, s.err = store.Stats(); s.err == nil {
-		s.err = process.Writable(path)
-	} else {
-		m.deployment().Node.CheckJournal()
-	}
-	s.at = time.Now()
-	m.store.Store(&s)
-	m.reading.Store(0)
-	return s.err
-}
-
-// storeFigures returns the newest figures of the store, nil before the first ones. If they
-// are old, newer ones will follow.
-func (m *Monitor) storeFigures() *storeSample {
-	s := m.store.Load()
-	if s != nil && time.Since(s.at) >= storeInterval {
-		wake(m.looked)
-	}
-	return s
-}
-
-// traceAll adds to the course of each model's scores whenever a status is new, until ctx
-// ends.
-func (m *Monitor) traceAll(ctx context.Context) {
-	for {
-		for _, served := range m.deployment().Models {
-			m.trace(served.Name, &served.Loop.Status().Scores)
-		}
-		if process.Sleep(ctx, traceInterval) != nil {
-			return
-		}
-		select {
-		case <-m.scored:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// trace adds a point to the course of a model's scores if they have changed. A reset and a
-// rollback remove the points after the state that they restore.
-func (m *Monitor) trace(model string, s *score.Scores) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.recent[model]
-	r.course = slices.DeleteFunc(r.course, func(p report.CoursePoint) bool { return p.N > s.N })
-	if len(r.course) == 0 {
-		r.skip = 1
-	}
-	if s.N == 0 || len(r.course) > 0 && r.course[len(r.course)-1].N == s.N {
-		return
-	}
-	if r.skipped++; r.skipped < r.skip {
-		return
-	}
-	r.skipped = 0
-	r.course = append(r.course, report.CoursePoint{N: s.N, Error: s.Error, LogLoss: s.NLL, WindowError: s.Window.Error, WindowLogLoss: s.Window.NLL, Time: time.Now().Round(time.Millisecond)})
-	if len(r.course) < report.CoursePoints {
-		return
-	}
-	for i := range report.CoursePoints / 2 {
-		r.course[i] = r.course[2*i+1]
-	}
-	r.course, r.skip = r.course[:report.CoursePoints/2], 2*r.skip
 }
 
 // Health returns the figures of the process and of the store for the health that the node
