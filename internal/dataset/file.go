@@ -51,21 +51,20 @@ type File struct {
 	Features []string // D names, in the order of a row's X
 	Header   bool     // the first line names the columns
 
-	path    string
-	file    io.Closer
-	budget  *recordLimit
-	csv     *csv.Reader
-	names   []string // of the columns; nil: no header
-	first   []string // line, to be returned by Next; nil: none
-	roles   []int    // of each column: the index of a feature, ignored or label
-	wanted  bool     // the features are those of a model: none can be left out
-	number  int
-	unnamed int      // columns at the end of the header
-	read    int      // rows of a raw file
-	raw     *rawFile // makes samples of the rows; nil: each is one
-	origin  Origin   // of the latest row
-	labels  LabelWords
-	begun   firstRow
+	path   string
+	file   io.Closer
+	budget *recordLimit
+	csv    *csv.Reader
+	names  []string // of the columns; nil: no header
+	first  []string // line, to be returned by Next; nil: none
+	roles  []int    // of each column: the index of a feature, ignored or label
+	wanted bool     // the features are those of a model: none can be left out
+	number int
+	read   int      // rows of a raw file
+	raw    *rawFile // makes samples of the rows; nil: each is one
+	origin Origin   // of the latest row
+	labels LabelWords
+	begun  firstRow
 	sign
 	rising  rising
 	fillers fillers
