@@ -34,6 +34,9 @@ func TestRequestsAreDurable(t *testing.T) {
 		if got := answerTo(t, config, "ping"); got.Get("node").Str != "test" {
 			t.Errorf("ping: %s", got)
 		}
+		if code, out, errOut := harness.Run(t, "request", "ping", "--broker", b.URL(), "--node", "test"); code != exit.OK || gjson.Get(out, "data.node").Str != "test" {
+			t.Errorf("ping without a configuration: %d, %s%s", code, out, errOut)
+		}
 		harness.Replay(t, data, "--broker", b.URL(), "--first", "200")()
 		harness.AwaitSamples(t, b, 200)
 		export := answerTo(t, config, "export", "--data", `{"name":"good"}`)

@@ -11,12 +11,18 @@ import (
 // BrokerFlags are the flags of a broker's address and credentials.
 type BrokerFlags struct {
 	config, url, username, passwordFile, ca, base string
+
+	Default string // the configuration without --config and --broker; "": none
 }
 
 // Add adds the flags to a command.
 func (b *BrokerFlags) Add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVarP(&b.config, "config", "c", "", "take the connection from the mqtt section of this `FILE`")
+	of := ""
+	if b.Default != "" {
+		of = " (default " + b.Default + ", without --broker)"
+	}
+	f.StringVarP(&b.config, "config", "c", "", "take the connection from the mqtt section of this `FILE`"+of)
 	f.StringVar(&b.url, "broker", "", "`URL` of the broker, such as mqtt://127.0.0.1:1883 or mqtts://broker.lan")
 	f.StringVar(&b.username, "username", "", "user `NAME` (default EDGE_MQTT_USERNAME)")
 	f.StringVar(&b.passwordFile, "password-file", "", "`FILE` that holds the password (default EDGE_MQTT_PASSWORD_FILE)")
@@ -25,10 +31,14 @@ func (b *BrokerFlags) Add(cmd *cobra.Command) {
 }
 
 // MQTT returns the connection of the flags, the configuration and the
-// environment; cfg is nil without the flag --config.
+// environment; cfg is nil without a configuration.
 func (b *BrokerFlags) MQTT(environ []string) (m mqtt.Config, cfg *config.Config, err error) {
-	if b.config != "" {
-		if cfg, err = config.Load(b.config); err != nil {
+	path := b.config
+	if path == "" && b.url == "" {
+		path = b.Default
+	}
+	if path != "" {
+		if cfg, err = config.Load(path); err != nil {
 			return m, nil, err
 		}
 		m = cfg.MQTT

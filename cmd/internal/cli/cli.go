@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,6 +65,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if unknown.GetSpecifiedName() == "broker" && slices.Contains(names, "config") {
+		return fmt.Errorf("%w; the broker is that of the configuration, -c FILE", err)
+	}
 	return fmt.Errorf("%w%s", err, suggestion(unknown.GetSpecifiedName(), "--", names))
 }
 
