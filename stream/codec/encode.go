@@ -37,8 +37,6 @@ func NewEncoder(s Stream) (*Encoder, error) {
 		return nil, fmt.Errorf("codec: encoder: payloads of format %s are not written: %s", s.Format, other)
 	case s.Format == FormatValue && len(names) == 0:
 		return nil, fmt.Errorf("codec: encoder: payloads of format %s, one for each feature, are not written: %s", s.Format, other)
-	case strings.HasSuffix(s.Entries.Batch, Every):
-		return nil, fmt.Errorf("codec: encoder: payloads with batch %s are not written: %s", s.Entries.Batch, other)
 	case s.Compression != compressionNone && s.Compression != compressionAuto:
 		return nil, fmt.Errorf("codec: encoder: payloads with compression %s are not written: a stream with compression: auto reads them without", s.Compression)
 	}
@@ -59,16 +57,43 @@ func (e *Encoder) SetDevice(levels []string) (topic []string) {
 // members returns what an entry needs at the paths of the device and of Where: texts by path.
 func (e *Encoder) members() (all Paths) {
 	for i, l := range e.of.Entries.Device.levels()[:len(e.device)] {
-		text, err := url.PathUnescape(e.device[i]) // as appendLevel writes it
-		if err != nil {
-			text = e.device[i]
+		if l.Path != Every {
+			all = append(all, Path{l.Path, e.level(i)})
 		}
-		all = append(all, Path{l.Path, text})
 	}
 	for _, path := range field.Names(e.of.Entries.Where) {
 		all = append(all, Path{path, e.of.Entries.Where[path][0]})
 	}
 	return all
+}
+
+// level returns a level of the device, without the escapes of appendLevel.
+func (e *Encoder) level(i int) string {
+	text, err := url.PathUnescape(e.device[i])
+	if err != nil {
+		return e.device[i]
+	}
+	return text
+}
+
+// member puts an entry into the object whose members are entries, where the stream has such a one.
+// Its key is the device, or else entry.
+func (e *Encoder) member(entry any) (any, error) {
+	path, members := e.of.Entries.batch()
+	if !members {
+		return entry, nil
+	}
+	key := "entry"
+	for i, l := range e.of.Entries.Device.levels()[:len(e.device)] {
+		if l.Path == Every {
+			key = e.level(i)
+		}
+	}
+	entry = map[string]any{key: entry}
+	if path == "" {
+		return entry, nil
+	}
+	return put(nil, path, entry)
 }
 
 // NewLabelEncoder returns the encoder of messages that hold only labels.
@@ -188,44 +213,49 @@ func (e *Encoder) Rows(dst []Payload, rows [][]string, at int64, label string) (
 	return append(dst, Payload{Data: data}), err
 }
 
-// object writes an object of JSON or CBOR. A value that is nil is left out.
+// object writes an object of JSON or CBOR, or an array where the paths begin with entries of one. A
+// value that is nil is left out.
 func (e *Encoder) object(values []any, id string, at int64, label string) ([]byte, error) {
-	root := map[string]any{}
+	type part struct {
+		path  string
+		value any
+	}
+	var parts []part
 	for i, v := range values {
-		if v == nil {
-			continue
-		}
-		if err := put(root, e.of.pathOf(e.names[i]), v); err != nil {
-			return nil, err
+		if v != nil {
+			parts = append(parts, part{e.of.pathOf(e.names[i]), v})
 		}
 	}
 	for _, m := range e.members() {
-		if err := put(root, m.Name, valueOf(m.Path)); err != nil {
-			return nil, err
-		}
+		parts = append(parts, part{m.Name, valueOf(m.Path)})
 	}
 	if at >= 0 && e.of.Time != "" {
 		var when any = json.RawMessage(seconds(at))
 		if e.of.Format == FormatCBOR { // whose floats have no room for ns
 			when = seconds(at)
 		}
-		if err := put(root, e.of.Time, when); err != nil {
-			return nil, err
-		}
+		parts = append(parts, part{e.of.Time, when})
 	}
 	if id != "" && e.of.ID != "" {
-		if err := put(root, e.of.ID, id); err != nil {
+		parts = append(parts, part{e.of.ID, id})
+	}
+	if label == NoLabel && e.of.Label != "" {
+		parts = append(parts, part{e.of.Label, json.RawMessage(label)})
+	} else if label != "" && e.of.Label != "" {
+		parts = append(parts, part{e.of.Label, label})
+	}
+	var root any
+	var err error
+	for _, p := range parts {
+		if root, err = put(root, p.path, p.value); err != nil {
 			return nil, err
 		}
 	}
-	if label != "" && e.of.Label != "" {
-		var v any = label
-		if label == NoLabel {
-			v = json.RawMessage(label)
-		}
-		if err := put(root, e.of.Label, v); err != nil {
-			return nil, err
-		}
+	if root == nil {
+		root = map[string]any{}
+	}
+	if root, err = e.member(root); err != nil {
+		return nil, err
 	}
 	text, err := json.Marshal(root)
 	if err != nil || e.of.Format == FormatJSON {
@@ -260,30 +290,54 @@ func isNumber(text string) bool {
 	return text != "" && (text[0] == '-' || text[0]-'0' <= 9) && gjson.Valid(text)
 }
 
-// put sets the member of an object at a path.
-func put(root map[string]any, path string, v any) error {
-	if selects(path) {
-		return fmt.Errorf("codec: encoder: %s: entries of an array are not written: give the model a stream with format: json beside this one", path)
-	}
-	keys := splitPath(path)
-	for i, key := range keys {
-		if i == len(keys)-1 {
-			if v != any(Every) || root[key] == nil { // what is there is any value
-				root[key] = v
-			}
-			return nil
+// put sets the value at a path in an object or an array, nil for one that there is not yet, and returns
+// it. An index is an entry that is there, or the next one, where selections have made the array.
+func put(in any, path string, v any) (any, error) {
+	if path == "" {
+		if v == any(Every) && in != nil { // what is there is any value
+			return in, nil
 		}
-		inner, ok := root[key].(map[string]any)
-		if !ok {
-			if root[key] != nil {
-				return fmt.Errorf("codec: encoder: %s lies within a value", path)
-			}
-			inner = map[string]any{}
-			root[key] = inner
-		}
-		root = inner
+		return v, nil
 	}
-	return nil
+	step, rest, _ := cutStep(path)
+	key, word, selects := selection(step)
+	array, isArray := in.([]any)
+	object, isObject := in.(map[string]any)
+	switch n, err := strconv.Atoi(step); {
+	case selects && (isArray || in == nil):
+		at := slices.IndexFunc(array, func(entry any) bool { return entryHas(entry, key, word) })
+		var entry any
+		if at >= 0 {
+			entry = array[at]
+		} else if entry, err = put(nil, key, word); err != nil {
+			return nil, err
+		} else {
+			at, array = len(array), append(array, nil)
+		}
+		array[at], err = put(entry, rest, v)
+		return array, err
+	case isArray && err == nil && n >= 0 && n <= len(array):
+		if n == len(array) {
+			array = append(array, nil)
+		}
+		array[n], err = put(array[n], rest, v)
+		return array, err
+	case selects || isArray || in != nil && !isObject:
+		return nil, fmt.Errorf("codec: encoder: %s is within a value, or in an array: give the model a stream with format: json beside this one, or the path another place", path)
+	}
+	if object == nil {
+		object = map[string]any{}
+	}
+	inner, err := put(object[literal(step)], rest, v)
+	object[literal(step)] = inner
+	return object, err
+}
+
+// entryHas reports whether an entry of an array has a word at a path.
+func entryHas(entry any, key, word string) bool {
+	text, err := json.Marshal(entry)
+	got, ok := textOf(at(gjson.ParseBytes(text), key))
+	return err == nil && ok && got == word
 }
 
 // line writes a line of CSV.

@@ -58,16 +58,50 @@ func TestEncoderMatchesDecoder(t *testing.T) {
 	}
 }
 
-// Payloads with records are not written, which is told.
+// Records, and members of an object, are written as their stream reads them; where the paths
+// contradict each other, that is told.
 func TestEncoderOfRecords(t *testing.T) {
-	s := DefaultStream()
-	s.Topics, s.Stage.Signals, s.Fields = []string{"t"}, []string{"a"}, map[string]string{"a": "values.[n=a].v"}
-	e, err := NewEncoder(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Append(nil, []string{"1"}, 0, ""); err == nil || !strings.Contains(err.Error(), "values.[n=a].v: entries of an array are not written") {
-		t.Errorf("the error is %v", err)
+	for name, tc := range map[string]struct {
+		set  func(*Stream)
+		want string
+	}{
+		"senml": {func(s *Stream) {
+			s.Fields, s.Time, s.Label = map[string]string{"a": "[n=a].v", "b": "[n=b].v"}, "0.bt", ""
+		}, `[{"bt":7,"n":"a","v":1.5},{"n":"b","v":2}]`},
+		"kepware": {func(s *Stream) {
+			s.Fields, s.Label = map[string]string{"a": "values.[id=L1.a].v", "b": "values.[id=L1.b].v"}, "values.[id=L1.state].v"
+		}, `{"time":7,"values":[{"id":"L1.a","v":1.5},{"id":"L1.b","v":2},{"id":"L1.state","v":"ok"}]}`},
+		"two of a record":         {func(s *Stream) { s.Fields = map[string]string{"a": "r.[n=x].v", "b": "r.[n=x].w"} }, `{"label":"ok","r":[{"n":"x","v":1.5,"w":2}],"time":7}`},
+		"a path in a selection":   {func(s *Stream) { s.Fields = map[string]string{"a": "r.[of.n=x].v"} }, `{"b":2,"label":"ok","r":[{"of":{"n":"x"},"v":1.5}],"time":7}`},
+		"members":                 {func(s *Stream) { s.Entries.Batch = Every }, `{"entry":{"a":1.5,"b":2,"label":"ok","time":7}}`},
+		"members of a key":        {func(s *Stream) { s.Entries.Batch = "of.*" }, `{"of":{"entry":{"a":1.5,"b":2,"label":"ok","time":7}}}`},
+		"members by their device": {func(s *Stream) { s.Entries.Batch, s.Entries.Device.Path = Every, Every }, `{"p 7":{"a":1.5,"b":2,"label":"ok","time":7}}`},
+		"a key beside records":    {func(s *Stream) { s.Fields = map[string]string{"a": "[n=a].v", "b": "b"} }, "b is within a value, or in an array: give"},
+	} {
+		for _, format := range []string{FormatJSON, FormatCBOR} {
+			s := DefaultStream()
+			s.Topics, s.Format, s.Stage.Signals, s.Time = []string{"t"}, format, []string{"a", "b"}, "time"
+			tc.set(&s)
+			if errs := s.Validate(); errs != nil {
+				t.Fatalf("%s: %v", name, errs)
+			}
+			d, e := bothWays(t, s)
+			e.SetDevice([]string{"p%207"}[:len(e.device)])
+			payloads, err := e.Append(nil, []string{"1.5", "2"}, 7e9, "ok")
+			if err != nil {
+				if !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("%s: %v", name, err)
+				}
+				continue
+			}
+			if text := string(payloads[0].Data); format == FormatJSON && text != tc.want {
+				t.Errorf("%s: %s, want %s", name, text, tc.want)
+			}
+			got, err := d.Decode(payloads[0].Data)
+			if err != nil || len(got) != 1 || !slices.Equal(got[0].X, []float64{1.5, 2}) || got[0].Label != "ok" && s.Label != "" || strings.Trim(got[0].RawTime, `"`) != "7" {
+				t.Errorf("%s as %s is read as %+v, %v", name, format, got, err)
+			}
+		}
 	}
 }
 
