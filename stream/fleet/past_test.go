@@ -305,3 +305,32 @@ func TestStrikesStay(t *testing.T) {
 	a.OtherEnded()
 	equal(t, "stopped after another's end", a.own.stopped != "", true)
 }
+
+// Another process of a node's name, in its first epoch too, may have published more often. The next
+// publication replaces what it has left, also at members that have taken it and were away since.
+func TestNamesakeThatPublishedMore(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 0, plain), w.start("b", 0, plain)
+	a.labels, b.labels = 200, 50
+	w.pass(time.Minute)
+	other, err := core.Decode([]byte(w.kept["edge/fleet/c/a"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Instance, other.Sequence = 1, other.Sequence+7 // lower than that of a
+	data, err := other.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.publish(Publication{"edge/fleet/c/a", data})
+	b.disconnect()
+	w.pass(time.Minute)
+	b.connect() // which brings the retained message
+	w.pass(time.Second)
+	if got := b.set.Get("a"); got == nil || got.Instance != a.instance {
+		t.Errorf("b has %+v of a", got)
+	}
+	if v := a.View(w.now, Model{}); !v.Kept || a.own.stopped != "" {
+		t.Errorf("the view of a is %+v", v)
+	}
+}

@@ -199,6 +199,9 @@ func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, reta
 		return
 	case c.Epoch < o.epoch || c.Epoch == o.epoch && c.Instance < m.instance:
 		o.former, o.again = former{Version: c.Version, instance: c.Instance}, true
+		if c.Epoch == o.Epoch { // others have it, and take no retained one that is not above it
+			o.Sequence = max(o.Sequence, c.Sequence)
+		}
 		return
 	default:
 		m.note(now, "fleet_duplicate", "", fmt.Sprintf("another process publishes as %s: each needs a name of its own; the other one began later", m.name))
