@@ -38,8 +38,8 @@ func (d *Daemon) recoverModel(cfg *config.Config, name string) (*web.Model, erro
 	if err != nil {
 		return nil, exit.With(exit.Store, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name))
 	}
-	if l := kept.Loss; l.State || l.Samples > 0 || l.Pending > 0 {
-		d.log.Error("part of what the model had learnt is lost", "model", name, "state", l.State, "samples", l.Samples, "pending", l.Pending)
+	if l := kept.Loss; l.State || l.Samples > 0 || l.Pending > 0 || l.More {
+		d.log.Error("part of what the model had learnt is lost", "model", name, "state", l.State, "samples", l.Samples, "pending", l.Pending, "more", l.More)
 	}
 	m := &web.Model{Name: name, Config: learnerConfig, Feed: cfg.Feed(name, learnerConfig)}
 	m.Feed.Waiting, m.Feed.Mark, m.Feed.Unlearnt = kept.Pending, kept.Mark, online.ClassRecords(learnerConfig, kept.Records)

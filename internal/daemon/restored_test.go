@@ -71,6 +71,24 @@ func TestRestoredCountsCheckpointsAlone(t *testing.T) {
 	}
 }
 
+// Of a file with no part of a model nobody knows how much is lost: the log says so of the model.
+func TestLossThatIsNotCounted(t *testing.T) {
+	path := harness.WriteFile(t, "edge.db", "")
+	cfg, err := config.Load(harness.WriteFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {m: {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	d, err := New(cfg, slog.New(slog.NewTextHandler(&log, nil)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if want := `is lost" model=m state=false samples=0 pending=0 more=true`; !strings.Contains(log.String(), want) {
+		t.Errorf("the log lacks %s:\n%s", want, log.String())
+	}
+}
+
 // A repair is in the log, and an event: who does not see the log learns of it as well.
 func TestRepairIsAnEvent(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
