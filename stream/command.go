@@ -157,7 +157,7 @@ func (n *Node) request(it *item) error {
 		return codec.Refuse(codec.Retained, "the broker kept this request, which would be carried out at each connect")
 	}
 	what := strings.TrimPrefix(strings.TrimPrefix(msg.Topic, prefix+"request"), "/") // the filter request/# matches request
-	if err := topic.Check(prefix + "response/" + what); err != nil { // one byte longer
+	if err := topic.Check(prefix + "response/" + what); err != nil {                 // one byte longer
 		return codec.Refuse(codec.BadTopic, "the topic of the response %w", err)
 	}
 	r, refusal := n.parseRequest(what, msg.Payload)
