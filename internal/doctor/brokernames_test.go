@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/persist"
@@ -36,6 +37,25 @@ func named(t *testing.T, server, id string) {
 	go func() { defer close(done); c.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
 	<-served
+}
+
+// Processes that end the connections of each other are told, although one alone answers.
+func TestDisplacedProcesses(t *testing.T) {
+	for starting, want := range map[string]string{
+		"aaa":  "",
+		"aabb": Warn + " client_id: 2 processes have connected as pi1, one after the other, during this test",
+		"abab": Fail + " client_id: 2 processes have connected as pi1, one after the other, during this test: each ends",
+	} {
+		d, s := &Diagnosis{Grade: OK}, &starts{seen: map[string]bool{}}
+		for _, at := range starting {
+			s.receive(broker.Message{Payload: []byte(`{"started":"` + string(at) + `"}`)})
+		}
+		s.receive(broker.Message{Payload: []byte(`{}`)})
+		s.judge(d, "pi1")
+		if d.expect(t, want); want == "" && d.text() != "" {
+			t.Errorf("%s gives %s", starting, d.text())
+		}
+	}
 }
 
 // The processes of a name are counted, and compared with the one that has the state file open.

@@ -48,7 +48,7 @@ func examineBroker(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 	p.examine(ctx, func(c *broker.Client, in *inbox) {
 		p.certificate(c)
 		p.subscriptions(ctx, c, in)
-	}, append(tests, p.payload)...)
+	}, p.followed(append(tests, p.payload)...)...)
 }
 
 // ExamineDelivery tests what a broker grants, and the deliveries that it may grant and not make:
