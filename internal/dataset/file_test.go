@@ -135,6 +135,8 @@ func TestDatasetRefuses(t *testing.T) {
 		"a tar archive":       {"a.csv" + strings.Repeat("\x00", 252) + "ustar\x00" + strings.Repeat("\x00", 250), "", "data.csv: a tar archive: unpack it, tar -xf FILE"},
 		"MATLAB":              {"MATLAB 5.0 MAT-file, Platform: GLNXA64", "", "data.csv: MATLAB: save it as CSV"},
 		"time series":         {"# comment\n@problemName X\n@data\n1,2:a\n", "", "data.csv: time series in the format ts: sed '1,/^@data/d; s/:/,/g' FILE"},
+		"a title above":       {"\"Plot Title: garden\"\n\"#\",\"Date Time, GMT+02:00\",\"Temp (LGR S/N: 1)\"\n1,11/01/26 10:00:00 AM,21.5\n2,11/01/26 10:10:00 AM,21.6\n", "", "a table seems to begin in line 2: tail -n +2 FILE"},
+		"TOA5":                {"\"TOA5\",\"CR1000X\",\"1\"\n\"TIMESTAMP\",\"RECORD\",\"PTemp\"\n\"TS\",\"RN\",\"Deg C\"\n\"\",\"\",\"Avg\"\n", "", "data.csv: TOA5 of Campbell Scientific, whose header has four lines: sed '1d;3,4d' FILE"},
 		"lines above":         {"Device: 7\nfrom, to\n\na,b,label\n1,2,ok\n3,4,ok\n", "", "data.csv:1: the line has one cell, and a table seems to begin in line 4: tail -n +4 FILE >FILE.csv drops the lines above"},
 		"a line of units":     {"a,b,label\nm/s^2,°C,\n1,2,ok\n", "", `data.csv:2:1: column "a": "m/s^2" is not a number; --ignore a leaves the column out; sed 2d FILE >FILE.csv leaves the line out, if it belongs to the header, as one of units`},
 		"numbers with units":  {"a,b,label\n-1.5 °C,2,ok\n", "", `"-1.5 °C" is not a number: write it without a unit; --ignore a leaves`},

@@ -26,6 +26,8 @@ func noTable(head string) string {
 	text := strings.TrimSpace(head)
 	topic, payload, _ := strings.Cut(text, " ")
 	switch {
+	case strings.HasPrefix(strings.TrimPrefix(text, `"`), "TOA5"):
+		return "TOA5 of Campbell Scientific, whose header has four lines: sed '1d;3,4d' FILE >FILE.csv leaves the names and the rows"
 	case isJSON(text):
 		return "JSON: want CSV with a header line; " + jqCommand("jq -nr %s FILE", text)
 	case strings.HasPrefix(text, "<"):

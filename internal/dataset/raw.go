@@ -25,7 +25,7 @@ type Raw struct {
 
 // Columns that a raw file has without a configuration.
 var (
-	timeColumns  = []string{"t", "ts", "time", "timestamp", "Time", "Timestamp", "datetime", "_time", "last_changed"}
+	timeColumns  = []string{"t", "ts", "time", "timestamp", "Time", "Timestamp", "TIMESTAMP", "datetime", "created_at", "_time", "last_changed"}
 	deviceColumn = "device"
 )
 

@@ -117,6 +117,11 @@ func TestRawFiles(t *testing.T) {
 			text:   "last_changed,sensor.power,sensor.lux\n1970-01-01T00:00:01.500Z,412.5,\n1970-01-01T00:00:02Z,,unavailable\n1970-01-01T00:00:03Z,,7\n",
 			want:   []string{"#1500 [412.5 NaN] ", "#2000 [412.5 NaN] ", "#3000 [412.5 7] "},
 		},
+		"rows of ThingSpeak": {
+			raw:  rawOf(two, byCount(2, 2)),
+			text: "created_at,entry_id,x,label\n1970-01-01 00:00:01 UTC,7,1,a\n1970-01-01 00:00:02 UTC,8,3,a\n",
+			want: []string{"#2000 [2 1 3] a"},
+		},
 		"several inputs": {
 			raw: rawOf(nil, func(s *codec.Stream) {
 				door, lux := codec.DefaultInput(), codec.DefaultInput()
@@ -183,7 +188,7 @@ func TestRawFiles(t *testing.T) {
 				byCount(2, 2)(s)
 				s.Raw.Rate.Hz = 4
 			}),
-			text: "created_at,x,label\n2026-11-22 17:00:00,1,a\n2026-11-22 17:00:00,3,a\n",
+			text: "recorded,x,label\n2026-11-22 17:00:00,1,a\n2026-11-22 17:00:00,3,a\n",
 			want: []string{"#500 [2 1 3] a"},
 		},
 		"no label, another device": {

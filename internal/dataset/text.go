@@ -191,12 +191,21 @@ func tableLine(start string) int {
 	lines := strings.SplitN(start, "\n", 100)
 	for i := 1; i+1 < len(lines) && !strings.ContainsAny(lines[0], separators); i++ {
 		for _, sep := range separators {
-			if n := strings.Count(lines[i], string(sep)); n > 0 && strings.Count(lines[i+1], string(sep)) == n {
+			if n := strings.Count(unquoted(lines[i]), string(sep)); n > 0 && strings.Count(unquoted(lines[i+1]), string(sep)) == n {
 				return i + 1
 			}
 		}
 	}
 	return 0
+}
+
+// unquoted returns a line without what is in quotes, which may have separators.
+func unquoted(line string) string {
+	parts := strings.Split(line, `"`)
+	for i := 1; i < len(parts); i += 2 {
+		parts[i] = ""
+	}
+	return strings.Join(parts, "")
 }
 
 // cellCounts returns the numbers of cells of the first lines of a text, and
