@@ -99,18 +99,6 @@ func literal(text string) string {
 	return string(plain)
 }
 
-// selects reports whether a path has a selection.
-func selects(path string) bool {
-	for rest, more := path, true; more; {
-		var step string
-		step, rest, more = cutStep(rest)
-		if _, _, ok := selection(step); ok {
-			return true
-		}
-	}
-	return false
-}
-
 // at returns what a path finds in a value. A text on the way that is itself an object or an array
 // of JSON is read as that.
 func at(v gjson.Result, path string) gjson.Result { return new(texts).at(v, path) }
