@@ -290,7 +290,7 @@ func TestConfigSampleOfSignals(t *testing.T) {
 		}
 	}
 	config := harness.WriteFile(t, "sample.yaml", out)
-	if code, _, errOut := edge(t, "windows", data, "-c", config); code != exit.OK || !strings.HasPrefix(errOut, "7200 rows, 2 devices: ") {
+	if code, _, errOut := edge(t, "windows", data, "-c", config); code != exit.OK || !strings.Contains(errOut, "\n7200 rows, 2 devices: ") {
 		t.Errorf("windows exits with %d: %s", code, errOut)
 	}
 }
