@@ -135,6 +135,7 @@ func TestReloadRefuses(t *testing.T) {
 		t.Error("the model is shown as one that does not learn")
 	}
 	d.change("models.other added", "models:\n", "models:\n  other: {streams: [waveform], inducing: 12, window: 20}\n")
+	d.ready() // a message between two connections is TestReloadUnderLoad's
 	publish(t, b.URL(), "sensors/waveform", "nothing")
 	if !brokertest.Eventually(func() bool { return d.current().Node.Stats().Rejected["malformed"] == 1 }) {
 		t.Error("it receives nothing any more")
