@@ -72,6 +72,7 @@ func (h *modelContents) missing() error {
 	return nil
 }
 
+// newContents returns contents without a model.
 func newContents() *contents {
 	return &contents{models: make(map[string]*modelContents), windows: make(map[string][]byte)}
 }

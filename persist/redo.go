@@ -225,7 +225,7 @@ const anyFrame = ^uint32(0) // no limit
 // readRedo reads the redo log of the tree of m, at most limit frames, and the changes
 // in it. The frames of the next epoch follow those of the tree's own: they are there if
 // m is not the newest transaction. The zero value: the tree has no log. Its pages are read
-// one by one, so that a file that ends within them loses no frame before its end.
+// from their place in the file, so that a file that ends within them loses no frame before its end.
 func readRedo(file io.ReaderAt, size int64, m meta, limit uint32) (redo, changes) {
 	var epoch, root uint64
 	newPages(file, size, m, &problems{}).buckets(m.root,

@@ -19,14 +19,33 @@ import (
 	"edge/test/harness"
 )
 
-// TestRestoredCountsCheckpointsAlone repairs a file without a readable checkpoint:
-// the log must count every sample as replayed and none as restored.
-func TestRestoredCountsCheckpointsAlone(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "edge.db")
+// oneModel is the configuration of a daemon with model m and its state at path.
+func oneModel(t *testing.T, path string) *config.Config {
+	t.Helper()
 	cfg, err := config.Load(harness.WriteFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {m: {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return cfg
+}
+
+// openingLog returns what a daemon logs until its models are restored.
+func openingLog(t *testing.T, cfg *config.Config) string {
+	t.Helper()
+	var log bytes.Buffer
+	d, err := New(cfg, slog.New(slog.NewTextHandler(&log, nil)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	return log.String()
+}
+
+// TestRestoredCountsCheckpointsAlone repairs a file without a readable checkpoint:
+// the log must count every sample as replayed and none as restored.
+func TestRestoredCountsCheckpointsAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edge.db")
+	cfg := oneModel(t, path)
 	learnerConfig, err := cfg.Learner("m")
 	if err != nil {
 		t.Fatal(err)
@@ -60,32 +79,18 @@ func TestRestoredCountsCheckpointsAlone(t *testing.T) {
 	if err := os.WriteFile(path, bytes.ReplaceAll(file, []byte("nothing"), []byte("anybody")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var log bytes.Buffer
-	d, err := New(cfg, slog.New(slog.NewTextHandler(&log, nil)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	if !bytes.Contains(log.Bytes(), []byte(` model=m restored=0 records=20`)) {
-		t.Errorf("want 0 samples restored and 20 replayed:\n%s", log.String())
+	log := openingLog(t, cfg)
+	if !strings.Contains(log, " model=m restored=0 records=20") {
+		t.Errorf("want 0 samples restored and 20 replayed:\n%s", log)
 	}
 }
 
 // Of a file with no part of a model nobody knows how much is lost: the log says so of the model.
 func TestLossThatIsNotCounted(t *testing.T) {
 	path := harness.WriteFile(t, "edge.db", "")
-	cfg, err := config.Load(harness.WriteFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {m: {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	d, err := New(cfg, slog.New(slog.NewTextHandler(&log, nil)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	if want := `is lost" model=m state=false samples=0 pending=0 more=true`; !strings.Contains(log.String(), want) {
-		t.Errorf("the log lacks %s:\n%s", want, log.String())
+	log := openingLog(t, oneModel(t, path))
+	if want := `is lost" model=m state=false samples=0 pending=0 more=true`; !strings.Contains(log, want) {
+		t.Errorf("the log lacks %s:\n%s", want, log)
 	}
 }
 

@@ -63,9 +63,10 @@ type cursorState struct {
 	earlier *Cursor
 }
 
-// newCursorState returns the cursor of a connection that follows another; before is nil for the first
-// one. Over that one no message may have come, so that nothing but its successor has its cursor, and
-// the broker may have lost it since.
+// newCursorState returns the cursor of a connection, which is not known yet; before is that of the
+// connection before it, nil for the first one. What that one found counts further: the node uses a cursor
+// with the first message of its connection, of which there may have been none, and the broker may have
+// lost it since.
 func newCursorState(before *cursorState) *cursorState {
 	c := &cursorState{known: make(chan struct{})}
 	if before == nil {
