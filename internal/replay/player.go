@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -215,6 +216,14 @@ func (p *Player) class(label string) string {
 		return name
 	}
 	return label
+}
+
+// leaveWords leaves the labels of a file that the topic of delayed labels has in its map: the daemon maps them.
+func (p *Player) leaveWords(in dataset.Format) {
+	if p.labels != nil {
+		p.classes = p.labels.Labels()
+		maps.DeleteFunc(in.Labels.Map, func(word, _ string) bool { _, its := p.classes[word]; return its })
+	}
 }
 
 // checkLabels returns an error if a daemon would refuse a label, or the row with it.

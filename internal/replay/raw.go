@@ -339,15 +339,13 @@ func playRaw(ctx context.Context, src *Source, p *Player, raw *RawSource, mqtt m
 	case !raw.timed() && (p.Ahead > 0 || p.Labels == "delayed"):
 		return nil, exit.With(exit.Usage, errors.New("the payloads have no times, so that the ids of the daemon's samples are not known: give --ahead 0, which waits for no predictions, a --rate, and no --labels delayed"))
 	}
+	p.leaveWords(raw.format)
 	summary, err := dataset.Summarize(src.Path, raw.format)
 	if err != nil && !errors.Is(err, dataset.ErrNoSample) {
 		return nil, err
 	}
 	if p.Labels == "inline" && len(summary.Classes) > 0 && !raw.labelled() {
 		return nil, exit.With(exit.Usage, fmt.Errorf("the payloads of stream %s have no labels, so that those of the file would teach nothing: give --labels delayed, which sends them by the ids of the samples, or --labels none; states of topics that are sticky are not sent", raw.File.Of().Name))
-	}
-	if p.labels != nil {
-		p.classes = p.labels.Labels()
 	}
 	if err := p.checkLabels(summary.Classes); err != nil {
 		return nil, err

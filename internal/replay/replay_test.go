@@ -237,6 +237,24 @@ func TestWordsOfAReplay(t *testing.T) {
 	}
 }
 
+// A map that swaps two names is applied once to delayed labels: by the daemon.
+func TestSwappedNamesOfAReplay(t *testing.T) {
+	const swapped = "labels: [{topics: ['factory/+/vibration/label'], map: {ok: worn, worn: ok}}, {topics: [t/state], map: {2: ok}}]\n"
+	cfg, src := parsed(t, minimal+swapped), &Source{Path: tableOf(t, "rms,kurtosis,peak_hz,state\n1,2,3,ok\n1,2,3,2\n1,2,3,ok\n")}
+	format, _, err := formatOn(src, cfg, "factory/p7/vibration")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Player{}
+	if p.labels, err = takesLabels(cfg, "factory/p7/vibration/label"); err != nil {
+		t.Fatal(err)
+	}
+	p.leaveWords(format)
+	if s, err := dataset.Summarize(src.Path, format); err != nil || strings.Join(s.Classes, " ") != "ok" || p.class("ok") != "worn" {
+		t.Errorf("sends %q, of which the daemon makes %q, %v", s.Classes, p.class("ok"), err)
+	}
+}
+
 // Samples have the shape that their stream reads; one that cannot be written, or would teach
 // nothing, is refused before the first.
 func TestShapeOfAReplay(t *testing.T) {

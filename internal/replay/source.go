@@ -165,6 +165,10 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	if err != nil {
 		return nil, err
 	}
+	if stream != "" {
+		p.classes = codec.NewLabelMap(cfg.Streams[stream].LabelMap)
+	}
+	p.leaveWords(format)
 	var summary dataset.Summary
 	err = process.Await(ctx, func() (err error) { summary, err = dataset.Summarize(src.Path, format); return err })
 	if ctx.Err() != nil {
@@ -176,10 +180,6 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 		if err := p.writeFor(stream, cfg.Streams[stream], len(summary.Classes) > 0); err != nil {
 			return nil, exit.With(exit.Usage, err)
 		}
-		p.classes = codec.NewLabelMap(cfg.Streams[stream].LabelMap)
-	}
-	if p.labels != nil {
-		p.classes = p.labels.Labels()
 	}
 	if err := p.checkLabels(summary.Classes); err != nil {
 		return nil, err
