@@ -4,16 +4,19 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/tidwall/gjson"
 
 	"edge/internal/broker"
+	"edge/internal/config"
 )
 
 // starts follows which process has the connection of the node. Two with one client_id end the
 // connections of each other, so that one alone answers at any moment; each tells when it was started.
 type starts struct {
 	mu      sync.Mutex
+	began   time.Time
 	seen    map[string]bool
 	last    string
 	changes int
@@ -36,7 +39,7 @@ func (s *starts) receive(m broker.Message) {
 // followed runs tests, and then reports processes of this node that have displaced each other since. A
 // broker without room for one more connection has this test left out.
 func (p *brokerProbe) followed(tests ...func(context.Context) error) []func(context.Context) error {
-	s := &starts{seen: map[string]bool{}}
+	s := &starts{began: time.Now(), seen: map[string]bool{}}
 	closed := func() {}
 	follow := func(ctx context.Context) error {
 		c, err := p.connect(ctx, broker.Options{Receive: s.receive})
@@ -49,20 +52,23 @@ func (p *brokerProbe) followed(tests ...func(context.Context) error) []func(cont
 	}
 	return append(append([]func(context.Context) error{follow}, tests...), func(context.Context) error {
 		closed()
-		s.judge(p.d, p.cfg.Node)
+		s.judge(p.d, p.cfg)
 		return nil
 	})
 }
 
-// judge reports processes of the node that have displaced each other.
-func (s *starts) judge(d *Diagnosis, node string) {
+// judge reports processes of the node that have displaced each other. The pause before the next time is as
+// long as any before a connection, so that one process alone may have answered.
+func (s *starts) judge(d *Diagnosis, cfg *config.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	figure := map[string]int{"processes": len(s.seen), "changes": s.changes}
-	switch detail := fmt.Sprintf("%d processes have connected as %s, one after the other, during this test", len(s.seen), node); {
+	switch detail := fmt.Sprintf("%d processes have connected as %s, one after the other, during this test", len(s.seen), cfg.Node); {
 	case s.changes > 1:
 		d.add("client_id", Fail, detail+": each ends the connection of the other", "end one of them, or give it a name (node), a client_id and a state file of its own", figure)
 	case s.changes == 1:
 		d.add("client_id", Warn, detail, "unless the daemon was restarted meanwhile, they have one client_id and end the connections of each other: end one, or give it a name (node) of its own", figure)
+	case len(s.seen) == 1:
+		d.ok("client_id", "one process has had the connection for %.1f s; two with one client_id may take turns each %v only (max_reconnect_interval), and their logs say so", time.Since(s.began).Seconds(), cfg.MQTT.MaxReconnectInterval)
 	}
 }
