@@ -73,11 +73,11 @@ func spanWords(s signal.Span) string {
 // cutGroups lists splits that each hold out whole groups of rows. What is learnt is in the
 // order of a permutation.
 func (s *Splits) cutGroups(t *dataset.Table) ([]split, error) {
-	if t.Origins == nil {
-		return nil, fmt.Errorf("%s: --split %s needs a file of signals (-c with a stream that has them), or the column of the device: --device NAME", t.Name, s.By)
-	}
-	if s.By == SplitBlock && !t.Raw {
-		return nil, fmt.Errorf("%s: --split %s needs a file of signals: the samples of this one do not tell their recordings", t.Name, s.By)
+	switch {
+	case s.By == SplitBlock && !t.Raw:
+		return nil, fmt.Errorf("%s: --split block finds recordings by the silences between rows of signals, which samples do not have: give the file of signals, and -c with a stream that has them; or hold out samples by a column that names their recordings: --split device --device NAME", t.Name)
+	case t.Origins == nil:
+		return nil, fmt.Errorf("%s: --split %s needs a file of signals, and -c with a stream that has them, or the column of the device: --device NAME", t.Name, s.By)
 	}
 	of := make([]int, len(t.Labels)) // the group of each row
 	var names []string

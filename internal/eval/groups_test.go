@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"edge/internal/dataset"
@@ -56,6 +57,26 @@ func TestGroupsAreHeldOut(t *testing.T) {
 		}
 		if c.held != "" && all[0].held != c.held {
 			t.Errorf("%+v: the first split is called %q", c, all[0].held)
+		}
+	}
+}
+
+// The error of samples that do not tell their groups says how they are held out all the same.
+func TestSamplesWithoutGroups(t *testing.T) {
+	of := []dataset.Origin{{Device: "a"}, {Device: "b"}}
+	for _, tc := range []struct {
+		by   string
+		of   []dataset.Origin
+		want string
+	}{
+		{SplitBlock, nil, "give the file of signals, and -c with a stream that has them; or hold out samples by a column that names their recordings: --split device --device NAME"},
+		{SplitBlock, of, "give the file of signals, and -c"},
+		{SplitDevice, nil, "needs a file of signals, and -c with a stream that has them, or the column of the device: --device NAME"},
+	} {
+		s := Splits{By: tc.by}
+		_, err := s.cut("cv", &dataset.Table{Name: "t", Labels: make([]int, 2), Origins: tc.of})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s, %v: %v", tc.by, tc.of, err)
 		}
 	}
 }
