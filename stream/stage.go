@@ -236,7 +236,11 @@ func (st *stage) readRows(m *signal.Message, readings []codec.Reading, first, n 
 		if r.RawTime != "" {
 			var ok bool
 			if t, ok = signal.ParseTime(r.RawTime, st.zone); !ok {
-				return codec.Refuse(codec.Malformed, "%sthe time %.40s is neither RFC 3339, as 2026-11-22T17:00:00Z, nor Unix time in s, ms, µs or ns, from 1970 to 2199; time: \"\" of the stream takes that of the arrival", entryOf(first+i, n), r.RawTime)
+				way := `time: "" of the stream takes that of the arrival`
+				if r.RawTime[0] == '{' {
+					way = "the path in time of the stream goes on into an object, as ts.$date does"
+				}
+				return codec.Refuse(codec.Malformed, "%sthe time %.40s is neither RFC 3339, as 2026-11-22T17:00:00Z, nor Unix time in s, ms, µs or ns, from 1970 to 2199; %s", entryOf(first+i, n), r.RawTime, way)
 			}
 		}
 		if own := r.RawTime != ""; i == 0 {

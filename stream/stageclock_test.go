@@ -72,6 +72,23 @@ func TestPayloadsWithoutTheirTime(t *testing.T) {
 	}
 }
 
+// A time within an object, as of MongoDB, needs a path, which the refusal tells.
+func TestTimesInObjects(t *testing.T) {
+	for name, want := range map[string]string{"ts": "the path in time of the stream goes on into an object, as ts.$date does", "ts.$date": ""} {
+		in(name, t, func(t *testing.T) {
+			cfg, m := signalsConfig(func(s *codec.Stream) { s.Time = name })
+			var log lockedBuffer
+			r := newRig(t, newFakeJournal(), cfg, m)
+			r.node.report.log = slog.New(slog.NewTextHandler(&log, nil))
+			r.send(accP7, `{"ts":{"$date":"2026-11-22T17:00:00Z"},"x":1,"y":2}`, `{"ts":{"$date":1795363501000},"x":1,"y":2}`)
+			time.Sleep(time.Second)
+			if text := string(log.tail(1 << 16)); strings.Contains(text, "refused") != (want != "") || !strings.Contains(text, want) {
+				t.Errorf("want %q:\n%s", want, text)
+			}
+		})
+	}
+}
+
 // A wall clock that is put forward makes no rows of held values, and is told from an outage.
 func TestHeldRowsWhenTheWallClockJumps(t *testing.T) {
 	start := time.Now()

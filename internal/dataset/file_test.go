@@ -124,6 +124,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"nested JSON":         {"{\"label\":\"a\",\"at\":{\"my x\":1,\"list\":[1],\"ok\":true}}\n{}\n", "", `jq -nr '["my x","ok","label"],(inputs|[.at."my x",.at.ok,.label])|@csv' FILE`},
 		"one object":          {"{\"x\":1,\"y z\":2}", "", `jq -nr '["x","y z"],(inputs|[.x,."y z"])|@csv' FILE >FILE.csv makes it`},
 		"of Edge Impulse":     {`{"signature":"0","payload":{"interval_ms":10,"sensors":[{"name":"accX"}],"values":[[1.2,3],[2,4]]}}`, "", `jq -nr 'inputs|.payload.values[]|@csv' FILE >FILE.csv makes one without it`},
+		"of MongoDB":          {`{"_id":{"$oid":"6a"},"ts":{"$date":1700000000000},"n":{"$numberInt":"3"}} {}`, "", `jq -nr '["_id","ts","n"],(inputs|[._id."$oid",.ts."$date",.n."$numberInt"])|@csv' FILE`},
 		"a list in JSON":      {`{"n":2,"data":[{"x":1,"y":2}]}`, "", `jq -nr '["x","y"],(inputs|.data[]|[.x,.y])|@csv' FILE`},
 		"arrays in JSON":      {"[[1,2,\"a\"],\n[3,4,\"b\"]]", "", `jq -nr 'inputs|.[]|@csv' FILE >FILE.csv`},
 		"a history in JSON":   {`[[{"state":"1","at":2},{"state":"3"}],[]]`, "", `jq -nr '["state","at"],(inputs|.[]|.[]|[.state,.at])|@csv' FILE`},

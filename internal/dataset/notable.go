@@ -145,7 +145,7 @@ func jqCommand(command, text string) string {
 		return fmt.Sprintf(command, "'inputs|"+each+"@csv'") + " >FILE.csv makes one without it"
 	}
 	var names, paths []string
-	membersOf(object, "", deepest, func(name, path string) {
+	membersOf(object, "", "", deepest, func(name, path string) {
 		if at := slices.Index(names, "label"); at >= 0 {
 			names, paths = slices.Insert(names, at, name), slices.Insert(paths, at, path)
 		} else {
@@ -225,15 +225,18 @@ func listsIn(object gjson.Result, path string, depth int, all *[]list) (flat boo
 }
 
 // membersOf passes the numbers, words and booleans of an object to use, each with its own key and
-// its path for jq. depth is the number of objects in each other that are looked at.
-func membersOf(object gjson.Result, path string, depth int, use func(name, path string)) {
+// its path for jq. depth is the number of objects in each other that are looked at. name is the key of
+// the object, which its members with a $ have in extended JSON of MongoDB, as {"at":{"$date":…}}.
+func membersOf(object gjson.Result, name, path string, depth int, use func(name, path string)) {
 	if !object.IsObject() || depth == 0 {
 		return
 	}
 	object.ForEach(func(key, v gjson.Result) bool {
 		switch at := path + jqKey(key.Str); {
 		case v.IsObject():
-			membersOf(v, at, depth-1, use)
+			membersOf(v, key.Str, at, depth-1, use)
+		case name != "" && strings.HasPrefix(key.Str, "$"):
+			use(name, at)
 		case !v.IsArray():
 			use(key.Str, at)
 		}
