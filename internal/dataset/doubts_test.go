@@ -34,7 +34,7 @@ func TestSpacesBetweenCells(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, diff)
 		}
 	}
-	if _, rows, err := rowsOf(t, "some weight,label\n5 kg,x\n6 kg,y,\n", ""); err == nil || !strings.Contains(err.Error(), `"5 kg" is not a number: write it without a unit`) {
+	if _, rows, err := rowsOf(t, "some weight,label\n5 kg,x\n6 kg,y,\n", ""); err == nil || !strings.Contains(err.Error(), `"5 kg" is not a number: if "kg" is a unit, write it without`) {
 		t.Errorf("a unit after a space, and a line with a comma at its end: %v, %v", rows, err)
 	}
 	if _, rows, err := rowsOf(t, "room,label\n\"a room\",x\n", "label"); err == nil {

@@ -19,8 +19,8 @@ func (d *File) value(cell string) (v float64, reason string) {
 		return 0, shorten(cell) + " is not a number: write it without a separator of thousands"
 	case math.IsNaN(v) || math.IsInf(v, 0) || errors.Is(err, strconv.ErrRange):
 		return 0, shorten(cell) + " is not a finite number: an empty cell stands for a missing value"
-	case err != nil && hasUnit(cell):
-		return 0, shorten(cell) + " is not a number: write it without a unit"
+	case err != nil && unitOf(cell) != "":
+		return 0, shorten(cell) + " is not a number: if " + shorten(unitOf(cell)) + " is a unit, write it without"
 	case err != nil:
 		return 0, shorten(cell) + " is not a number"
 	case point && d.decimal == ',' && d.fixed:
@@ -64,18 +64,18 @@ func grouped(cell string) bool {
 	return err == nil
 }
 
-// hasUnit reports whether a cell is a number with a unit.
-func hasUnit(cell string) bool {
+// unitOf returns what may be the unit after a number, "" where a cell is something else.
+func unitOf(cell string) string {
 	at := strings.IndexFunc(cell, func(r rune) bool { return !strings.ContainsRune("+-0123456789.,", r) })
-	if at < 0 {
-		return false
+	if at < 0 || strings.ContainsAny(cell[at:len(cell)-1], "0123456789") { // hexadecimal digits; units such as m/s2 end with a digit
+		return ""
 	}
 	_, err := parseNumber(cell[:at])
-	unit, _ := utf8.DecodeRuneInString(strings.TrimSpace(cell[at:]))
-	if strings.ContainsAny(cell[at:len(cell)-1], "0123456789") { // hexadecimal digits; units such as m/s2 end with a digit
-		return false
+	unit := strings.TrimSpace(cell[at:])
+	if first, _ := utf8.DecodeRuneInString(unit); err != nil || !unicode.IsLetter(first) && first != '%' && first != '°' {
+		return ""
 	}
-	return err == nil && (unicode.IsLetter(unit) || unit == '%' || unit == '°')
+	return unit
 }
 
 // beginsNumber reports whether a cell begins as a number does.
