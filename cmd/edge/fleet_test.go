@@ -65,7 +65,7 @@ func TestFleetCommandsInTime(t *testing.T) {
 	shared := strings.Replace(inMill, "concept: mill", "concept: mill, basis: shared", 1)
 	for line, want := range map[string]string{
 		"ls --kept":     "the time to wait was over",
-		"ls":            "node pi1 is not online at this broker: is the daemon running, under the same configuration, and may this user read edge/pi1/state?",
+		"ls":            "is its daemon running, with this broker, and may this user read edge/pi1/state? edge top --broker URL finds the nodes",
 		"rebase pooled": "node pi1 is not online",
 	} {
 		ctx, end := context.WithCancelCause(t.Context())

@@ -96,6 +96,7 @@ func TestCommandsAreExplained(t *testing.T) {
 	visit(newRoot())
 }
 
+// Commands that fail say why, and what to do. Long: they are one table.
 func TestExitCodes(t *testing.T) {
 	table := harness.TableFile(t, "table.csv", 40)
 	valid := harness.WriteFile(t, "edge.yaml", minimal)
@@ -117,6 +118,7 @@ func TestExitCodes(t *testing.T) {
 		"no such flag":              {[]string{"run", "--fast"}, exit.Usage, "unknown flag: --fast\nTry `edge run --help`."},
 		"nearly a flag":             {[]string{"run", "--confg", "x"}, exit.Usage, "unknown flag: --confg; did you mean --config?"},
 		"a broker, of no flag":      {[]string{"fleet", "ls", "--broker", "mqtt://x"}, exit.Usage, "unknown flag: --broker; the broker is that of the configuration, -c FILE\n"},
+		"no configuration":          {[]string{"request", "ping", "--node", "hall"}, exit.Config, "prints one to begin with; --broker URL does without"},
 		"a broker without a node":   {[]string{"request", "ping", "--broker", "mqtt://x"}, exit.Usage, "--broker needs --node NAME: edge top --broker URL finds the nodes"},
 		"a node of no name":         {[]string{"request", "ping", "--broker", "mqtt://x", "--node", "Hall 1"}, exit.Usage, "--node Hall 1: want a name of [a-z0-9_-]"},
 		"a reset of no model":       {[]string{"request", "reset", "--broker", "mqtt://x", "--node", "hall"}, exit.Usage, "name the model, as edge request reset MODEL"},

@@ -74,7 +74,7 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 	select {
 	case <-online: // the node receives requests
 	case <-ctx.Done():
-		return nil, exit.With(exit.Broker, fmt.Errorf("node %s is not online at this broker: is the daemon running, under the same configuration, and may this user read %sstate?", cfg.Node, prefix))
+		return nil, exit.With(exit.Broker, fmt.Errorf("node %s is not online at %s: is its daemon running, with this broker, and may this user read %sstate? edge top --broker URL finds the nodes", cfg.Node, strings.Join(cfg.MQTT.Servers, ", "), prefix))
 	}
 	if err := client.Publish(ctx, prefix+"request/"+command, 1, false, payload); err != nil {
 		return nil, brokerError(ctx, fmt.Errorf("publish the request: %w", err))

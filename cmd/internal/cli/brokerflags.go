@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+
 	"github.com/spf13/cobra"
 
 	"edge/internal/config"
@@ -39,6 +43,9 @@ func (b *BrokerFlags) MQTT(environ []string) (m mqtt.Config, cfg *config.Config,
 	}
 	if path != "" {
 		if cfg, err = config.Load(path); err != nil {
+			if b.config == "" && errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("%w; --broker URL does without", err)
+			}
 			return m, nil, err
 		}
 		m = cfg.MQTT
