@@ -148,6 +148,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			{"learning/bearing", "maybe", `{"error":"want ON or OFF, or {\"data\": {\"learning\": true}}, not \"maybe\"","status":"error"}`},
 			{"learning/bearing", `{"data":{},"transaction":7}`, `{"error":"want ON or OFF, or {\"data\": {\"learning\": true}}, not \"\"","status":"error","transaction":7}`},
 			{"learning/bearing", `{"data"`, `{"error":"byte 7: unexpected end of JSON input","status":"error"}`},
+			{"learning/bearing", `{"data":{"learning":true,"learning":false}}`, `{"error":"key \"learning\" occurs twice","status":"error"}`},
 			{"learning/motor", "ON", `{"error":"there is no model \"motor\"","status":"error"}`},
 			{"learning/", "ON", `{"error":"there is no model \"\"","status":"error"}`},
 			{"ping/bearing", "", `{"error":"ping is for the node: send it to request/ping","status":"error"}`},
@@ -173,7 +174,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		r.send(long+strings.Repeat("x", topic.MaxLength-len(long)), "{}") // the topic of a response is one byte longer
 		time.Sleep(time.Second)
 		s := r.node.Stats()
-		if s.Rejected[codec.BadRequest] != 12 || s.Rejected[codec.TooLarge] != 1 || s.Rejected[codec.Malformed] != 1 || s.Rejected[codec.Retained] != 1 || s.Rejected[codec.BadTopic] != 1 || !s.Models["bearing"].Learning {
+		if s.Rejected[codec.BadRequest] != 12 || s.Rejected[codec.TooLarge] != 1 || s.Rejected[codec.Malformed] != 1 || s.Rejected[codec.Repeated] != 1 || s.Rejected[codec.Retained] != 1 || s.Rejected[codec.BadTopic] != 1 || !s.Models["bearing"].Learning {
 			t.Errorf("refused %v, learning %v", s.Rejected, s.Models["bearing"].Learning)
 		}
 	})

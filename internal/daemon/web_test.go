@@ -203,7 +203,8 @@ func TestLabelsOfAllKinds(t *testing.T) {
 		{`{"id":["three"],"device":"a","label":"ok"}`, http.StatusBadRequest, "id is neither a text nor a number"},
 		{`{"device":"a","label":"ok"}`, http.StatusBadRequest, "id is missing: want that of the sample"},
 		{`{"id":"three","class":"ok"}`, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: json: unknown field "class"`},
-		{``, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: EOF`},
+		{``, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: byte 0: unexpected end of JSON input`},
+		{`{"id":"three","label":"ok","label":"worn"}`, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: key "label" occurs twice`},
 	} {
 		code, answer := s.do("POST", "/api/v1/models/wear/label", tc.body, map[string]string{"Content-Type": "application/json"})
 		if code != tc.want || !strings.Contains(gjson.Get(answer, "error").String(), tc.says) {

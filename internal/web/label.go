@@ -51,12 +51,15 @@ func (id *sampleID) UnmarshalJSON(raw []byte) error {
 
 // readLabel reads the body of a request. The error is a text for the client.
 func readLabel(from io.Reader) (ask labelRequest, err error) {
-	body := json.NewDecoder(from)
-	body.DisallowUnknownFields()
-	body.UseNumber()
-	err = body.Decode(&ask)
-	if _, end := body.Token(); err == nil && end != io.EOF {
-		err = errors.New("text follows the object")
+	text, err := io.ReadAll(from)
+	if why := codec.CheckJSON(text); err == nil && why != nil {
+		err = why.Err
+	}
+	if err == nil {
+		body := json.NewDecoder(bytes.NewReader(text))
+		body.DisallowUnknownFields()
+		body.UseNumber()
+		err = body.Decode(&ask)
 	}
 	switch {
 	case err != nil:

@@ -25,9 +25,6 @@ func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		return nil, c.another(payload, err)
 	}
 	root := gjson.ParseBytes(payload)
-	if key := repeatedKey(root); key != "" {
-		return nil, Refuse(Repeated, "key %.40q occurs twice", key)
-	}
 	if !root.IsObject() && !root.IsArray() && len(c.names) > 0 {
 		return nil, Refuse(Malformed, "want an object or an array, not %s; format: value reads a text that is one value", kind(root))
 	}
@@ -347,7 +344,7 @@ func kind(v gjson.Result) string {
 	return v.Raw // null, true, false
 }
 
-// CheckJSON refuses a payload that is not JSON or is nested too deeply, before a
+// CheckJSON refuses a payload that is not JSON, has a key twice in an object, or is nested too deeply, before a
 // recursive function reads it.
 func CheckJSON(payload []byte) *Refusal {
 	var (
@@ -380,6 +377,9 @@ func CheckJSON(payload []byte) *Refusal {
 		return Refuse(Malformed, "not valid UTF-8, so not JSON: is it of another format?")
 	}
 	if gjson.ValidBytes(payload) {
+		if key := repeatedKey(gjson.ParseBytes(payload)); key != "" {
+			return Refuse(Repeated, "key %.40q occurs twice", key)
+		}
 		return nil
 	}
 	if notFinite {
@@ -390,7 +390,7 @@ func CheckJSON(payload []byte) *Refusal {
 		remedy := ""
 		if !bytes.ContainsRune(payload, '"') && bytes.ContainsAny(payload, "{'") { // as Python's str, or a shell, leaves it
 			remedy = "; JSON has double quotes around keys and texts"
-		} else if at := int(syntax.Offset) - 1; payload[0] == '{' && at < len(payload) && payload[at] == '{' {
+		} else if at := int(syntax.Offset) - 1; bytes.HasPrefix(payload, []byte("{")) && at < len(payload) && payload[at] == '{' {
 			remedy = "; several objects in a message are an array: [{…},{…}]"
 		}
 		return Refuse(Malformed, "byte %d: %w%s", syntax.Offset, err, remedy)

@@ -165,10 +165,7 @@ func opened(v gjson.Result) gjson.Result {
 	if v.Type != gjson.String || !holdsJSON(v.Str) || CheckJSON([]byte(v.Str)) != nil {
 		return v
 	}
-	if inner := gjson.Parse(v.Str); repeatedKey(inner) == "" {
-		return inner
-	}
-	return v
+	return gjson.Parse(v.Str)
 }
 
 // holdsJSON reports whether a text may be an object or an array of JSON.

@@ -86,9 +86,6 @@ func (c labelCodec) selected(payload []byte) (r Reading, ok bool, err *Refusal) 
 	if s == nil {
 		return r, false, err
 	}
-	if key := repeatedKey(v); key != "" {
-		return r, false, Refuse(Repeated, "key %.40q occurs twice", key)
-	}
 	if err := c.json.identity(&r, v); err != nil {
 		return r, false, err
 	}

@@ -101,10 +101,8 @@ func (d *Decoder) stateText(payload []byte) (text []byte, found bool) {
 		return payload, true
 	}
 	if CheckJSON(payload) == nil {
-		root := gjson.ParseBytes(payload)
-		if v := at(root, d.label); repeatedKey(root) == "" {
-			return []byte(v.String()), v.Exists() // "" for null
-		}
+		v := at(gjson.ParseBytes(payload), d.label)
+		return []byte(v.String()), v.Exists() // "" for null
 	}
 	return payload, false
 }
