@@ -152,16 +152,18 @@ func (c *cborCodec) appendObject(dst []byte, m map[any]any) (_ []byte, err error
 	return append(dst, '}'), nil
 }
 
-// appendNumber appends a number with all digits. NaN becomes null; an infinite number becomes
-// one that no float64 has, which is refused as in JSON.
+// infinite stands for Infinity, for which JSON has no number: no float64 is as large, so that it is refused.
+const infinite = "1e9999"
+
+// appendNumber appends a number with all digits. NaN becomes null.
 func appendNumber(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
 		return append(dst, "null"...)
 	case math.IsInf(f, -1):
-		return append(dst, "-1e999"...)
+		return append(dst, "-"+infinite...)
 	case math.IsInf(f, 1):
-		return append(dst, "1e999"...)
+		return append(dst, infinite...)
 	}
 	return strconv.AppendFloat(dst, f, 'g', -1, 64)
 }

@@ -377,6 +377,9 @@ func decimal(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	switch {
 	case math.IsInf(v, 0):
+		if sign, found := strings.CutSuffix(text, infinite); found && len(sign) <= 1 {
+			text = sign + "Infinity"
+		}
 		return 0, fmt.Errorf("%.40s is %w", text, errRange)
 	case err != nil:
 		return 0, fmt.Errorf("%.40q is not a number", text)

@@ -324,7 +324,7 @@ func number(v gjson.Result) (float64, error) {
 	}
 	n, err := strconv.ParseFloat(v.Raw, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%.40s is beyond the range of a float64", v.Raw)
+		return decimal(v.Raw) // for its error
 	}
 	return n, nil
 }

@@ -57,6 +57,9 @@ func TestRemedies(t *testing.T) {
 		{FormatValue, `{"value":21.5}`, "format: json the path of the value in fields"},
 		{FormatCBOR, "\xa1\x61x\xd8\x57\x50" + strings.Repeat("\x00", 16), "malformed: tag 87, a typed array of other numbers than floats of 16, 32 or 64 bits and whole numbers, is not read"},
 		{FormatCBOR, "\xa1\x61x\xd8\x55\x43\x00\x00\x00", "malformed: tag 85, a typed array: want a byte string of numbers of 4 bytes each"},
+		{FormatCBOR, "\xa1\x61x\xf9\x7c\x00", "not_a_number: signal \"x\": Infinity is beyond the range of a float64"},
+		{FormatCBOR, "\xa1\x61x\xf9\xfc\x00", "-Infinity is beyond the range of a float64"},
+		{FormatCBOR, "\xa1\x61x\x651e999", "1e999 is beyond the range of a float64"},
 		{FormatValue, "12:30", `signal "x" is "12:30": want a number`},
 		{FormatValue, "1795363500.123:0.1:0.2", `signal "x" is "0.1:0.2": want a number`},
 		{formatCSV, `1;2`, "1 cells, want 2, with commas between them"},
@@ -77,6 +80,7 @@ func TestRemedies(t *testing.T) {
 func TestRemedyOfFeatures(t *testing.T) {
 	for _, c := range []struct{ format, payload, want string }{
 		{FormatJSON, `{"x":"1.5"}`, "signals in place of features read"},
+		{FormatCBOR, "\xa1\x61x\xf9\x7c\x00", `feature "x": Infinity is beyond the range of a float64`},
 		{FormatValue, "on", "signals in place of features read"},
 		{FormatJSON, `{"x":"[1]"}`, `feature "x": it is JSON in a text: a path in fields that goes on in it`},
 	} {
