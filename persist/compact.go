@@ -39,7 +39,12 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 		}
 	}
 	temp := s.path + temporary
-	file, err := lock(temp, os.O_RDWR|os.O_CREATE)
+	folder, err := os.Open(filepath.Dir(s.path)) // not after the rename, where an error leaves the state in doubt
+	var file *os.File
+	if err == nil {
+		defer folder.Close()
+		file, err = lock(temp, os.O_RDWR|os.O_CREATE)
+	}
 	if at := new(fs.PathError); errors.As(err, &at) {
 		at.Path = s.path // the caller knows this name
 		if full, err := filepath.Abs(s.path); err == nil {
@@ -73,7 +78,7 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 		err = s.opts.Fault("sync directory")
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(s.path))
+		err = syncFolder(folder)
 	}
 	if err != nil {
 		// After a crash the path may name the old file, which receives no more

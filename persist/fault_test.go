@@ -224,6 +224,29 @@ func TestBuildFails(t *testing.T) {
 	})
 }
 
+// From the rename of a new state file on no file is opened: at the limit of open files it would count as damaged.
+func TestNoMoreFilesAfterTheRename(t *testing.T) {
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	restore := func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before) }
+	defer restore()
+	s, err := Open(tempPath(t), Options{Fault: func(now string) error {
+		if now == "rename" {
+			return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Max: before.Max})
+		}
+		return nil
+	}})
+	restore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFull fills a store to its quota: commits return ErrFull until checkpoints have
 // freed space.
 func TestFull(t *testing.T) {

@@ -20,5 +20,5 @@ func release(file *os.File) error { return file.Close() }
 
 func holder(os.FileInfo) string { return "" }
 
-// syncDir does nothing: these systems do not sync directories.
-func syncDir(string) error { return nil }
+// syncFolder does nothing: these systems do not sync directories.
+func syncFolder(*os.File) error { return nil }

@@ -77,14 +77,9 @@ func holder(info os.FileInfo) string {
 	return ""
 }
 
-// syncDir makes a rename in dir durable. File systems that cannot sync a directory
+// syncFolder makes a rename in a folder durable. File systems that cannot sync a directory
 // return EINVAL, which is ignored.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
+func syncFolder(d *os.File) error {
 	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
 		return err
 	}

@@ -48,6 +48,16 @@ func Rename(from, to string) error {
 	return syncDir(filepath.Dir(to))
 }
 
+// syncDir makes a rename in dir durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return syncFolder(d)
+}
+
 // MakeFolder creates a folder with mode 0700 if there is none. It syncs the folder's parent, so
 // that the name survives a power cut.
 func MakeFolder(path string) error {
