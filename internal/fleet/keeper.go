@@ -175,8 +175,10 @@ func (k *Keeper) Online(ctx context.Context, node string) (online bool, err erro
 		return false, err
 	}
 	defer client.Close()
-	if granted, err := client.Subscribe(ctx, k.MQTT.BaseTopic+"/"+node+"/state", 0); err != nil || !granted {
-		return false, err
+	if granted, err := client.Subscribe(ctx, k.MQTT.BaseTopic+"/"+node+"/state", 0); err != nil {
+		return false, ended(ctx, err)
+	} else if !granted {
+		return false, nil
 	}
 	select {
 	case s := <-state:

@@ -162,6 +162,23 @@ func TestReadOfSlowBroker(t *testing.T) {
 	}
 }
 
+// A broker that does not answer the subscription to a state has the exit code of the broker, and the time that was over.
+func TestOnlineOfSilentBroker(t *testing.T) {
+	ctx, end := context.WithCancelCause(t.Context())
+	k := &Keeper{MQTT: mqtt.DefaultConfig()}
+	k.MQTT.Servers = []string{brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
+		switch p.(type) {
+		case *packets.ConnectPacket:
+			send(packets.NewControlPacket(packets.Connack))
+		case *packets.SubscribePacket:
+			end(context.DeadlineExceeded)
+		}
+	})}
+	if online, err := k.Online(ctx, "pi3"); online || code(err) != exit.Broker || !strings.Contains(err.Error(), "the time to wait was over") {
+		t.Errorf("online %v, %v with code %d", online, err, code(err))
+	}
+}
+
 // A broker that has more retained messages than its queue holds drops its answers meanwhile:
 // only the first subscription is answered.
 func TestReadOfManyMessages(t *testing.T) {
