@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -34,9 +33,9 @@ func (d *Daemon) recoverModel(cfg *config.Config, name string) (*web.Model, erro
 	if err != nil {
 		return nil, exit.With(exit.Store, err)
 	}
-	learner, err := online.RestoreOrNew(learnerConfig, kept.State)
+	learner, err := statefile.Learner(name, learnerConfig, kept.State)
 	if err != nil {
-		return nil, exit.With(exit.Store, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name))
+		return nil, exit.With(exit.Store, err)
 	}
 	if l := kept.Loss; l.State || l.Samples > 0 || l.Pending > 0 || l.More {
 		d.log.Error("part of what the model had learnt is lost", "model", name, "state", l.State, "samples", l.Samples, "pending", l.Pending, "more", l.More)

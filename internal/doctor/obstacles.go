@@ -11,7 +11,6 @@ import (
 	"edge/internal/exit"
 	"edge/internal/process"
 	"edge/internal/statefile"
-	"edge/online"
 	"edge/persist"
 	"edge/stream/field"
 	"edge/stream/mqtt"
@@ -128,8 +127,8 @@ func fits(c *config.Config, path string) (unused []string, err error) {
 		if err != nil {
 			return unused, err
 		}
-		if _, err := online.RestoreOrNew(learner, kept.State); err != nil {
-			return unused, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name)
+		if _, err := statefile.Learner(name, learner, kept.State); err != nil {
+			return unused, err
 		}
 	}
 	return unused, nil

@@ -84,6 +84,15 @@ func Vacant(store *persist.Store, name string, declared []string) bool {
 		!slices.ContainsFunc(p.Classes(), func(class string) bool { return !slices.Contains(declared, class) })
 }
 
+// Learner returns the learner of a model that is in a state, nil for a new one. Its error has the way out.
+func Learner(name string, c online.Config, state []byte) (*online.Learner, error) {
+	learner, err := online.RestoreOrNew(c, state)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name)
+	}
+	return learner, nil
+}
+
 // Restore returns the learner of a model in a state file, and the entries it was
 // restored from. If cfg, which may be nil, configures the model, the records of
 // the journal after the checkpoint are learnt as the daemon would learn them, and
