@@ -16,7 +16,7 @@ const isCBOR = "CBOR, which format: cbor reads"
 func otherFormat(payload []byte) string {
 	const way = "; a flow of Node-RED, or Telegraf, can make JSON of it"
 	switch first := payload[0]; {
-	case (first == '{' || first == '[') && gjson.ValidBytes(payload):
+	case beginsJSON(payload) && gjson.ValidBytes(payload):
 		return "JSON, which format: json reads"
 	case first >= 0xa0 && first < 0xc0, first >= 0x80 && first < 0xdc && cbor.Wellformed(payload) == nil: // a map; an array or a tag
 		return isCBOR
@@ -30,9 +30,12 @@ func otherFormat(payload []byte) string {
 	return ""
 }
 
+// beginsJSON reports whether a payload begins, after white space, as an object or an array of JSON does.
+func beginsJSON(payload []byte) bool { return holdsJSON(string(bytes.TrimSpace(payload))) }
+
 // notText refuses a payload that is no text, with its format where that is known.
 func notText(payload []byte) *Refusal {
-	if payload[0] == '{' || payload[0] == '[' {
+	if beginsJSON(payload) {
 		at := 0
 		for r, n := utf8.DecodeRune(payload); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRune(payload[at:]) {
 			at += n
