@@ -38,6 +38,8 @@ func noTable(head string) string {
 		return "a topic and its value a line, as mosquitto_sub -v writes them: want CSV with a header line, a column for each topic and a line for each row of values"
 	case isSparse(line):
 		return `LIBSVM, with the numbers of the features: awk -v D=9 '{split("",v); for(i=2;i<=NF;i++) {split($i,a,":"); v[a[1]]=a[2]}; s=$1; for(i=1;i<=D;i++) s=s","v[i]+0; print s}' FILE >FILE.csv makes rows of D = 9 features after the label: --header no --label 1`
+	case wristband(line, rest) != "":
+		return "of Empatica E4: the first line is the start in Unix time, the second has the rows a second; awk -F, 'BEGIN{print \"t," + wristband(line, rest) + "\"} NR==1{t=$1} NR==2{r=$1} NR>2{printf \"%.6f,%s\\n\",t+(NR-3)/r,$0}' FILE >FILE.csv makes rows with times, below names"
 	case isLineProtocol(line):
 		return "line protocol of InfluxDB, which streams of format: influx read: want CSV with a header line and a column for each field"
 	}
@@ -119,6 +121,27 @@ func isSparse(line string) bool {
 		}
 	}
 	return len(words) > 1
+}
+
+// wristband returns names for the columns of a file whose first line is a Unix time, and the second one a rate
+// in Hz, each of them the same in all columns; "" for another file.
+func wristband(line, rest string) string {
+	names := "x,y,z"
+	for i, most := range []float64{1e10, 1e3} {
+		cells := strings.Split(strings.TrimSpace(line), ",")
+		v, err := strconv.ParseFloat(cells[0], 64)
+		if err != nil || v <= 0 || v > most || i == 0 && v < 1e9 {
+			return ""
+		}
+		switch same := strings.Count(line, cells[0]) == len(cells); {
+		case same && len(cells) == 1:
+			names = "x"
+		case !same || len(cells) != 3:
+			return ""
+		}
+		line, rest, _ = strings.Cut(rest, "\n")
+	}
+	return names
 }
 
 // isLineProtocol reports whether a line has the parts of InfluxDB's line protocol: measurement and
