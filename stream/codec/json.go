@@ -68,6 +68,9 @@ func (c jsonCodec) another(payload []byte, err *Refusal) *Refusal {
 	case strings.IndexByte("{[\"", text[0]) >= 0:
 		return err
 	}
+	if pair, _, form := bytes.Cut(text, []byte("&")); form && bytes.IndexByte(pair, '=') > 0 { // as weather stations of Ecowitt post it
+		return Refuse(Malformed, "a form of KEY=VALUE&KEY=VALUE, which is not read%s", way)
+	}
 	return Refuse(err.Reason, "%w; is it of another format? value is one word or number, csv cells, influx line protocol", err.Err)
 }
 
@@ -367,7 +370,8 @@ func CheckJSON(payload []byte) *Refusal {
 			depth--
 		case c|0x20 == 'n' || c|0x20 == 'i':
 			word := payload[i:min(i+3, len(payload))]
-			notFinite = notFinite || bytes.EqualFold(word, []byte("nan")) || bytes.EqualFold(word, []byte("inf"))
+			begins := i == 0 || bytes.IndexByte([]byte(":,[+- \t\r\n"), payload[i-1]) >= 0
+			notFinite = notFinite || begins && (bytes.EqualFold(word, []byte("nan")) || bytes.EqualFold(word, []byte("inf")))
 		}
 	}
 	if deepest > maxDepth {
@@ -388,7 +392,9 @@ func CheckJSON(payload []byte) *Refusal {
 	err := json.Unmarshal(payload, new(json.RawMessage)) // for the error text
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		remedy := ""
-		if !bytes.ContainsRune(payload, '"') && bytes.ContainsAny(payload, "{'") { // as Python's str, or a shell, leaves it
+		if bytes.HasPrefix(payload, []byte("[object ")) {
+			remedy = "; JSON.stringify makes JSON of an object of JavaScript"
+		} else if !bytes.ContainsRune(payload, '"') && bytes.ContainsAny(payload, "{'") { // as Python's str, or a shell, leaves it
 			remedy = "; JSON has double quotes around keys and texts"
 		} else if at := int(syntax.Offset) - 1; bytes.HasPrefix(payload, []byte("{")) && at < len(payload) && payload[at] == '{' {
 			remedy = "; several objects in a message are an array: [{…},{…}]"

@@ -8,13 +8,15 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// way is the way out of a format that is not read.
+const way = "; a flow of Node-RED, or Telegraf, can make JSON of it"
+
 // isCBOR describes the payloads of a stream with format cbor.
 const isCBOR = "CBOR, which format: cbor reads"
 
 // otherFormat describes the format of a payload that is not of that of its stream, with the way
 // out, from its first bytes; "" where it is not known.
 func otherFormat(payload []byte) string {
-	const way = "; a flow of Node-RED, or Telegraf, can make JSON of it"
 	switch first := payload[0]; {
 	case beginsJSON(payload) && gjson.ValidBytes(payload):
 		return "JSON, which format: json reads"
