@@ -72,7 +72,7 @@ func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
 			return readings, c.spreadLines(readings)
 		}
 		if err != nil {
-			return nil, Refuse(Malformed, "%w", err)
+			return nil, unlessJSON(payload, Refuse(Malformed, "%w", err))
 		}
 		if n == 0 && c.isHeader(line) {
 			continue
@@ -80,7 +80,7 @@ func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		var refusal *Refusal
 		if readings, refusal = c.line(readings, line); refusal != nil {
 			at, _ := lines.FieldPos(0)
-			return nil, onLine(refusal, at)
+			return nil, unlessJSON(payload, onLine(refusal, at))
 		}
 	}
 }
@@ -96,7 +96,10 @@ func (c csvCodec) isHeader(line []string) bool {
 
 // line adds the reading of a line.
 func (c csvCodec) line(readings []Reading, line []string) ([]Reading, *Refusal) {
-	if len(line) != len(c.columns) {
+	if len(line) > len(c.columns) {
+		return nil, Refuse(WrongDimension, "%d cells, want %d; columns may have \"\" for one that is not read", len(line), len(c.columns))
+	}
+	if len(line) < len(c.columns) {
 		return nil, Refuse(WrongDimension, "%d cells, want %d, with commas between them", len(line), len(c.columns))
 	}
 	row := c.newCells()

@@ -60,7 +60,7 @@ func (c influxCodec) decode(payload []byte) ([]Reading, *Refusal) {
 			if syntax := (*lineprotocol.DecodeError)(nil); !errors.As(err.Err, &syntax) { // which has its line
 				err = onLine(err.of(row.device()), lineOf(payload, n))
 			}
-			return nil, err
+			return nil, unlessJSON(payload, err)
 		}
 	}
 	switch {

@@ -18,7 +18,7 @@ const isCBOR = "CBOR, which format: cbor reads"
 // out, from its first bytes; "" where it is not known.
 func otherFormat(payload []byte) string {
 	switch first := payload[0]; {
-	case beginsJSON(payload) && gjson.ValidBytes(payload):
+	case isJSON(payload):
 		return "JSON, which format: json reads"
 	case first >= 0xa0 && first < 0xc0, first >= 0x80 && first < 0xdc && cbor.Wellformed(payload) == nil: // a map; an array or a tag
 		return isCBOR
@@ -34,6 +34,17 @@ func otherFormat(payload []byte) string {
 
 // beginsJSON reports whether a payload begins, after white space, as an object or an array of JSON does.
 func beginsJSON(payload []byte) bool { return holdsJSON(string(bytes.TrimSpace(payload))) }
+
+// isJSON reports whether a payload is an object or an array of JSON.
+func isJSON(payload []byte) bool { return beginsJSON(payload) && gjson.ValidBytes(payload) }
+
+// unlessJSON returns the refusal of a payload of lines, with the format if it has none, but JSON.
+func unlessJSON(payload []byte, err *Refusal) *Refusal {
+	if isJSON(payload) {
+		return Refuse(Malformed, "it looks like %s", otherFormat(payload))
+	}
+	return err
+}
 
 // notText refuses a payload that is no text, with its format where that is known.
 func notText(payload []byte) *Refusal {

@@ -67,6 +67,10 @@ func TestRemedies(t *testing.T) {
 		{FormatCBOR, "\xa1\x61x\x651e999", "1e999 is beyond the range of a float64"},
 		{FormatValue, "12:30", `signal "x" is "12:30": want a number`},
 		{FormatValue, "1795363500.123:0.1:0.2", `signal "x" is "0.1:0.2": want a number`},
+		{formatCSV, "$GP,1,2", `3 cells, want 2; columns may have "" for one that is not read`},
+		{formatCSV, `{"x":1}`, "malformed: it looks like JSON, which format: json reads"},
+		{formatCSV, "[1,2,\n3]", "malformed: it looks like JSON, which format: json reads"},
+		{formatInflux, `{"x":1}`, "malformed: it looks like JSON, which format: json reads"},
 		{formatCSV, `1;2`, "1 cells, want 2, with commas between them"},
 	} {
 		s := DefaultStream()
