@@ -76,14 +76,7 @@ func (l *Learner) StateSize() []SectionSize {
 // encodeSections appends the sections; an empty name ends them.
 func (l *Learner) encodeSections(e *wire.Encoder) {
 	for _, s := range sections {
-		before := len(e.Buf)
-		e.String(s.name)
-		start := len(e.Buf)
-		if s.encode(l, e); len(e.Buf) == start {
-			e.Buf = e.Buf[:before]
-		} else {
-			e.Frame(start)
-		}
+		e.Section(s.name, func(e *wire.Encoder) { s.encode(l, e) })
 	}
 	e.String("")
 }

@@ -136,27 +136,17 @@ func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 	e.Floats32(m.A)
 	e.Floats32(m.B)
 	if m.Sharing != nil {
-		e.String(sharingName)
-		e.Block(m.Sharing.encode())
+		e.Section(sharingName, m.Sharing.encode)
 	}
 	forests, kept := split(m.Forests)
 	if len(forests) > 0 {
-		body := wire.Encoder{Buf: make([]byte, 0, m.room())}
-		EncodeForests(&body, forests)
-		e.String(forestsName)
-		e.Block(body.Buf)
+		e.Section(forestsName, func(e *wire.Encoder) { EncodeForests(e, forests) })
 	}
 	if len(kept) > 0 {
-		var body wire.Encoder
-		encodeKept(&body, kept)
-		e.String(keptName)
-		e.Block(body.Buf)
+		e.Section(keptName, func(e *wire.Encoder) { encodeKept(e, kept) })
 	}
 	if m.Exponents != nil {
-		var body wire.Encoder
-		m.Exponents.Encode(&body)
-		e.String(exponentsName)
-		e.Block(body.Buf)
+		e.Section(exponentsName, m.Exponents.Encode)
 	}
 	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli)), nil
 }

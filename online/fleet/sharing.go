@@ -176,15 +176,13 @@ func (r *Receiver) mean(m *Merge, s *Set, b Birth) (mean []float64, n int) {
 }
 
 // encode returns the encoded change.
-func (s *Sharing) encode() []byte {
-	var e wire.Encoder
-	EncodeBirth(&e, &s.Birth)
+func (s *Sharing) encode(e *wire.Encoder) {
+	EncodeBirth(e, &s.Birth)
 	e.Int(s.Members)
 	e.Bool(s.Settled)
-	s.Start.EncodeStart(&e) // adopt has tried it
+	s.Start.EncodeStart(e) // adopt has tried it
 	e.Int(len(s.Move))
 	e.Floats32(s.Move)
-	return e.Buf
 }
 
 // decodeSharing reads the values that encode wrote.

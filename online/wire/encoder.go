@@ -64,11 +64,17 @@ func (e *Encoder) Block(b []byte) {
 	e.Buf = append(e.Buf, b...)
 }
 
-// Frame inserts their number before the bytes from start on, which makes them a Block.
-//
-//go:noinline
-func (e *Encoder) Frame(start int) {
+// Section appends a name and, as a Block, what content appends; nothing if that is empty.
+func (e *Encoder) Section(name string, content func(*Encoder)) {
+	before := len(e.Buf)
+	e.String(name)
+	start := len(e.Buf)
+	content(e)
 	n := len(e.Buf) - start
+	if n == 0 {
+		e.Buf = e.Buf[:before]
+		return
+	}
 	e.Int(n) // makes room for it
 	copy(e.Buf[len(e.Buf)-n:], e.Buf[start:start+n])
 	binary.PutUvarint(e.Buf[start:], uint64(n))

@@ -29,17 +29,19 @@ func Example() {
 	// example: truncated numbers: not a valid learner state
 }
 
-func TestFrame(t *testing.T) {
+func TestSection(t *testing.T) {
 	for _, n := range []int{0, 1, 127, 128, 40000} {
 		content := bytes.Repeat([]byte{7}, n)
 		var want, got Encoder
 		want.String("before")
-		want.Block(content)
+		if n > 0 {
+			want.String("name")
+			want.Block(content)
+		}
 		got.String("before")
-		start := len(got.Buf)
-		got.Buf = append(got.Buf, content...)
-		if got.Frame(start); !bytes.Equal(got.Buf, want.Buf) {
-			t.Errorf("%d bytes: the frame differs from a block", n)
+		got.Section("name", func(e *Encoder) { e.Buf = append(e.Buf, content...) })
+		if !bytes.Equal(got.Buf, want.Buf) {
+			t.Errorf("%d bytes: the section differs from name and block", n)
 		}
 	}
 }
