@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"hash/fnv"
 	"math"
 	"strings"
@@ -99,7 +98,7 @@ func (c *Common) AppendBinary(dst []byte) ([]byte, error) {
 	e.Int(c.Params.M)
 	e.Int(c.Params.D)
 	c.Basis.encodeShort(e)
-	e.Buf = binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli))
+	e.Buf = wire.AppendChecksum(e.Buf, start)
 	if _, err := DecodeCommon(e.Buf[start:]); err != nil {
 		return dst, err
 	}

@@ -2,10 +2,8 @@ package fleet
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 
 	"edge/model"
@@ -46,10 +44,9 @@ const (
 	maxInducing = 1000
 	maxFeatures = 10_000
 	maxHorizons = 8
-	maxEps      = 0.5 // label noise
-	maxInput    = 1e6 // magnitude of a standardised inducing input
-	maxNumber   = 1e9 // magnitude of a number of the sites
-	crcBytes    = 4
+	maxEps      = 0.5       // label noise
+	maxInput    = 1e6       // magnitude of a standardised inducing input
+	maxNumber   = 1e9       // magnitude of a number of the sites
 	ridge       = 1. / 1024 // added to the diagonal of a precision before its factor is taken
 )
 
@@ -201,7 +198,7 @@ func (c *Contribution) plain() []byte {
 	c.encodeHeader(e)
 	c.encodeBasis(e)
 	e.Buf = append(append(e.Buf, c.sites...), parts...)
-	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf, castagnoli))
+	return wire.AppendChecksum(e.Buf, 0)
 }
 
 // Held is about the number of bytes of memory that the contribution takes.
@@ -265,15 +262,13 @@ func (c *Contribution) encodeBasis(e *wire.Encoder) {
 	c.Basis.encodeShort(e)
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // newDecoder returns a decoder of the bytes between magic and checksum.
 func newDecoder(data []byte, magic, what string, kind error) (*wire.Decoder, error) {
-	if len(data) < len(magic)+crcBytes || string(data[:len(magic)]) != magic {
+	if len(data) < len(magic)+wire.ChecksumBytes || string(data[:len(magic)]) != magic {
 		return nil, fmt.Errorf("fleet: %s does not begin with %s: %w", what, magic, kind)
 	}
-	body := data[:len(data)-crcBytes]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(data[len(body):]) {
+	body, ok := wire.CutChecksum(data)
+	if !ok {
 		return nil, fmt.Errorf("fleet: checksum of the %s differs: %w", what, kind)
 	}
 	return wire.NewDecoder(body[len(magic):], "fleet: "+what+": ", kind), nil

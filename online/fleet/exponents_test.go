@@ -76,7 +76,7 @@ func TestParts(t *testing.T) {
 		"no forest":  {part(forestsName, []byte{1}), "forest"},
 		"open block": {good[: len(good)-3 : len(good)-3], "above"},
 	} {
-		data := sealed(append(append([]byte(partsMagic), plain[len(magic):len(plain)-crcBytes]...), append(test.parts, 0, 0, 0, 0)...))
+		data := sealed(append(append([]byte(partsMagic), plain[len(magic):len(plain)-wire.ChecksumBytes]...), append(test.parts, 0, 0, 0, 0)...))
 		_, err := Decode(data)
 		switch {
 		case test.want == "" && err != nil:

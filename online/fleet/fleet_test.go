@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -251,11 +250,10 @@ func announce(c *Contribution) []byte {
 
 // sealed replaces the last bytes by the checksum of the others.
 func sealed(data []byte) []byte {
-	if len(data) < crcBytes {
+	if len(data) < wire.ChecksumBytes {
 		return data
 	}
-	body := data[:len(data)-crcBytes]
-	return binary.LittleEndian.AppendUint32(slices.Clone(body), crc32.Checksum(body, castagnoli))
+	return wire.AppendChecksum(slices.Clone(data[:len(data)-wire.ChecksumBytes]), 0)
 }
 
 func FuzzDecode(f *testing.F) {

@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"encoding/binary"
-	"hash/crc32"
 	"slices"
 
 	"edge/model"
@@ -148,7 +146,7 @@ func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 	if m.Exponents != nil {
 		e.Section(exponentsName, m.Exponents.Encode)
 	}
-	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli)), nil
+	return wire.AppendChecksum(e.Buf, start), nil
 }
 
 // room is about the size of the encoded merge: of its sums, forests and parameters.

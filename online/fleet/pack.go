@@ -3,8 +3,6 @@ package fleet
 import (
 	"bytes"
 	"compress/flate"
-	"encoding/binary"
-	"hash/crc32"
 	"io"
 
 	"edge/online/wire"
@@ -31,7 +29,7 @@ func pack(dst, data []byte, size Precision) []byte {
 	e.Int(len(data))
 	e.Int(size.Bytes())
 	e.Buf = deflate(e.Buf, planes(data, size.Bytes()))
-	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli))
+	return wire.AppendChecksum(e.Buf, start)
 }
 
 // deflate appends a DEFLATE stream of fields. Each has codes of its own, or several if it is

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	core "edge/online/fleet"
+	"edge/online/wire"
 )
 
 // Formats of the messages of a contribution in parts. All numbers are little-endian.
@@ -17,17 +17,15 @@ const (
 	listMagic, partMagic = "EFP1", "EFD1"
 
 	versionBytes = 4 + 8 + 8
-	listBytes    = versionBytes + 4 + 4 + 4
-	partExtra    = versionBytes + 4 // bytes of a part beside its data
-	leastMessage = 4 << 10          // data of a part that is not halved any more
-	packedMore   = 64               // bytes that another version may have more
+	listBytes    = versionBytes + 4 + 4 + wire.ChecksumBytes
+	partExtra    = versionBytes + wire.ChecksumBytes // bytes of a part beside its data
+	leastMessage = 4 << 10                           // data of a part that is not halved any more
+	packedMore   = 64                                // bytes that another version may have more
 	maxParts     = core.MaxBytes/leastMessage + 1
 )
 
 // ErrParts: bytes are no list of parts, no part, or are damaged.
 var ErrParts = errors.New("not a valid list of parts, or part")
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // list is a list of parts.
 type list struct {
@@ -45,12 +43,12 @@ func split(v core.Version, data []byte, limit int) (head []byte, parts [][]byte)
 	size := limit - partExtra
 	for from := 0; from < len(data); from += size {
 		p := appendVersion(make([]byte, 0, limit), partMagic, v)
-		parts = append(parts, appendCRC(append(p, data[from:min(from+size, len(data))]...)))
+		parts = append(parts, wire.AppendChecksum(append(p, data[from:min(from+size, len(data))]...), 0))
 	}
 	head = appendVersion(make([]byte, 0, listBytes), listMagic, v)
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(data)))
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(parts)))
-	return appendCRC(head), parts
+	return wire.AppendChecksum(head, 0), parts
 }
 
 // Messages returns the messages of a version of a member's encoded contribution, none larger than
@@ -71,18 +69,13 @@ const probePart = maxParts - 1
 // members ignore it.
 func (t Topics) Probe(member string, bytes int) Publication {
 	data := appendVersion(make([]byte, 0, bytes), partMagic, core.Version{})
-	return Publication{t.Part(member, probePart), appendCRC(data[:max(bytes, partExtra)-4])}
+	return Publication{t.Part(member, probePart), wire.AppendChecksum(data[:max(bytes, partExtra)-wire.ChecksumBytes], 0)}
 }
 
 // appendVersion appends the begin of a list or a part.
 func appendVersion(dst []byte, magic string, v core.Version) []byte {
 	dst = binary.LittleEndian.AppendUint64(append(dst, magic...), v.Epoch)
 	return binary.LittleEndian.AppendUint64(dst, v.Sequence)
-}
-
-// appendCRC appends the CRC-32C of dst.
-func appendCRC(dst []byte) []byte {
-	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst, castagnoli))
 }
 
 // isList reports whether a payload is meant as a list of parts.
@@ -95,8 +88,8 @@ func open(payload []byte, magic string) (v core.Version, rest []byte, err error)
 	if len(payload) < partExtra || string(payload[:4]) != magic {
 		return v, nil, fmt.Errorf("fleet: does not begin with %s: %w", magic, ErrParts)
 	}
-	body := payload[:len(payload)-4]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(payload[len(body):]) {
+	body, ok := wire.CutChecksum(payload)
+	if !ok {
 		return v, nil, fmt.Errorf("fleet: checksum differs: %w", ErrParts)
 	}
 	v = core.Version{Epoch: binary.LittleEndian.Uint64(body[4:]), Sequence: binary.LittleEndian.Uint64(body[12:])}
