@@ -134,7 +134,7 @@ func (n *fleetNode) publish(ctx context.Context, rows []dataset.Row, labelled bo
 			id, label = n.name+"-"+strconv.FormatUint(n.sent, 10), rows[i].Label
 			n.sent++
 		}
-		if err := n.pub.Publish(ctx, n.topic, p.AppendSample(nil, id, rows[i].X, label)); err != nil {
+		if err := n.pub.Publish(ctx, n.topic, p.Sample(id, rows[i].X, label)); err != nil {
 			return err
 		}
 	}

@@ -56,7 +56,7 @@ type Player struct {
 
 // payloads are how a daemon reads what is published.
 type payloads struct {
-	samples, labels *codec.Encoder // of other payloads than those of AppendSample, and of delayed labels
+	samples, labels *codec.Encoder // of other payloads than those of Sample, and of delayed labels
 	classes         codec.LabelMap // of the labels
 }
 
@@ -321,12 +321,12 @@ func (p *Player) payload(id string, x []float64, label string) ([]byte, error) {
 	if p.samples != nil {
 		return p.samples.Sample(id, x, label)
 	}
-	return p.AppendSample(nil, id, x, label), nil
+	return p.Sample(id, x, label), nil
 }
 
-// AppendSample appends the message of one row to dst.
-func (p *Player) AppendSample(dst []byte, id string, x []float64, label string) []byte {
-	dst = gjson.AppendJSONString(append(dst, `{"id":`...), id)
+// Sample returns the message of one row, of JSON.
+func (p *Player) Sample(id string, x []float64, label string) []byte {
+	dst := gjson.AppendJSONString([]byte(`{"id":`), id)
 	if p.Named {
 		dst = append(dst, `,"features":{`...)
 	} else {

@@ -296,9 +296,10 @@ func (b *playback) publishRawRow(ctx context.Context, row *dataset.RawRow) error
 		var payloads []codec.Payload
 		var err error
 		if row.Rows != nil {
-			payloads, err = r.encoder.Rows(nil, row.Rows, row.Time, inline)
+			payloads = make([]codec.Payload, 1)
+			payloads[0].Data, err = r.encoder.Rows(row.Rows, row.Time, inline)
 		} else if row.Cells[i] != nil {
-			payloads, err = r.encoder.Append(nil, row.Cells[i], row.Time, inline)
+			payloads, err = r.encoder.Row(row.Cells[i], row.Time, inline)
 		}
 		if err != nil {
 			return err

@@ -31,13 +31,13 @@ func TestSampleMessages(t *testing.T) {
 		{true, "ok", `{"id":"r-1","features":{"a b":0.1,"c":1e+21},"label":"ok"}`},
 	} {
 		p.Named = tc.named
-		got := string(p.AppendSample(nil, "r-1", []float64{0.1, 1e21}, tc.label))
+		got := string(p.Sample("r-1", []float64{0.1, 1e21}, tc.label))
 		if got != tc.want || !json.Valid([]byte(got)) {
 			t.Errorf("named %v, label %q: %s, want %s", tc.named, tc.label, got, tc.want)
 		}
 	}
 	gaps := Player{Features: []string{"a", "b"}, Named: true}
-	if got := string(gaps.AppendSample(nil, "r-1", []float64{math.NaN(), 2}, "")); got != `{"id":"r-1","features":{"a":null,"b":2}}` {
+	if got := string(gaps.Sample("r-1", []float64{math.NaN(), 2}, "")); got != `{"id":"r-1","features":{"a":null,"b":2}}` {
 		t.Errorf("published as %s", got)
 	}
 }

@@ -133,24 +133,29 @@ type Payload struct {
 // NoLabel is the label, for an Encoder and in a cell of CSV, of a row that has null as its label.
 const NoLabel = "null"
 
-// Append appends the messages of a row to dst. cells has a text for each configured
-// signal, as Decoder.Row takes it; at is in ns since 1970. An empty cell or label and a
-// negative time are left out.
-func (e *Encoder) Append(dst []Payload, cells []string, at int64, label string) ([]Payload, error) {
-	switch e.of.Format {
-	case FormatValue:
+// Row returns the messages of a row. cells has a text for each configured signal, as
+// Decoder.Row takes it; at is in ns since 1970. An empty cell or label and a negative time
+// are left out.
+func (e *Encoder) Row(cells []string, at int64, label string) (all []Payload, err error) {
+	if e.of.Format == FormatValue {
 		for i, cell := range cells {
 			if cell != "" {
-				dst = append(dst, Payload{e.names[i], []byte(cell)})
+				all = append(all, Payload{e.names[i], []byte(cell)})
 			}
 		}
-		return dst, nil
+		return all, nil
+	}
+	data, err := e.row(cells, at, label)
+	return []Payload{{Data: data}}, err
+}
+
+// row returns the message of a row in a format other than value.
+func (e *Encoder) row(cells []string, at int64, label string) ([]byte, error) {
+	switch e.of.Format {
 	case formatFloat32, formatFloat64:
-		data, err := e.numbers(cells)
-		return append(dst, Payload{Data: data}), err
+		return e.numbers(cells)
 	case formatCSV:
-		data, err := e.line(cells, "", seconds(at), label)
-		return append(dst, Payload{Data: data}), err
+		return e.line(cells, "", seconds(at), label)
 	}
 	values := make([]any, len(cells))
 	for i, cell := range cells {
@@ -158,8 +163,7 @@ func (e *Encoder) Append(dst []Payload, cells []string, at int64, label string) 
 			values[i] = valueOf(cell)
 		}
 	}
-	data, err := e.object(values, "", at, label)
-	return append(dst, Payload{Data: data}), err
+	return e.object(values, "", at, label)
 }
 
 // Sample returns the message of a sample of D features, of which NaN is missing. Nil features
@@ -182,22 +186,21 @@ func (e *Encoder) Sample(id string, x []float64, label string) ([]byte, error) {
 	return e.object(values, id, -1, label)
 }
 
-// Rows appends one message with several rows to dst, whose time is that of the last one. A
+// Rows returns one message with several rows, whose time is that of the last one. A
 // cell that is empty has no value.
-func (e *Encoder) Rows(dst []Payload, rows [][]string, at int64, label string) ([]Payload, error) {
+func (e *Encoder) Rows(rows [][]string, at int64, label string) (data []byte, err error) {
 	switch e.of.Format {
 	case FormatValue:
 		return nil, fmt.Errorf("codec: encoder: a message of format %s has one value", e.of.Format)
 	case formatFloat32, formatFloat64, formatCSV:
-		var data []byte
 		for _, cells := range rows {
-			one, err := e.Append(nil, cells, at, label)
+			one, err := e.row(cells, at, label)
 			if err != nil {
 				return nil, err
 			}
-			data = append(data, one[0].Data...)
+			data = append(data, one...)
 		}
-		return append(dst, Payload{Data: data}), nil
+		return data, nil
 	}
 	columns := make([]any, len(e.names))
 	for i := range columns {
@@ -209,8 +212,7 @@ func (e *Encoder) Rows(dst []Payload, rows [][]string, at int64, label string) (
 		}
 		columns[i] = column
 	}
-	data, err := e.object(columns, "", at, label)
-	return append(dst, Payload{Data: data}), err
+	return e.object(columns, "", at, label)
 }
 
 // object writes an object of JSON or CBOR, or an array where the paths begin with entries of one. A

@@ -35,7 +35,7 @@ func TestEncoderMatchesDecoder(t *testing.T) {
 			s.Raw.Values = map[string]Value{"a": {Scale: 2}, "c": {OneHot: []string{"off", "heat"}, Scale: 1}}
 			tc.set(&s)
 			d, e := bothWays(t, s)
-			payloads, err := e.Append(nil, tc.cells, at, tc.label)
+			payloads, err := e.Row(tc.cells, at, tc.label)
 			if err != nil || len(payloads) != 1 {
 				t.Fatalf("%d payloads, %v", len(payloads), err)
 			}
@@ -87,7 +87,7 @@ func TestEncoderOfRecords(t *testing.T) {
 			}
 			d, e := bothWays(t, s)
 			e.SetDevice([]string{"p%207"}[:len(e.device)])
-			payloads, err := e.Append(nil, []string{"1.5", "2"}, 7e9, "ok")
+			payloads, err := e.Row([]string{"1.5", "2"}, 7e9, "ok")
 			if err != nil {
 				if !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("%s: %v", name, err)
@@ -116,7 +116,7 @@ func TestEncoderOfNoLabel(t *testing.T) {
 		}
 		d, e := bothWays(t, s)
 		for label, null := range map[string]bool{NoLabel: true, "": false} {
-			payloads, err := e.Append(nil, []string{"1"}, -1, label)
+			payloads, err := e.Row([]string{"1"}, -1, label)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,7 +150,7 @@ func TestEncoderOfValues(t *testing.T) {
 	s.Topics, s.TopicTemplate, s.Format = []string{"t/+"}, "t/{signal}", FormatValue
 	s.Stage.Signals, s.Stage.Hold.On = []string{"a", "b"}, []string{HoldAny}
 	d, e := bothWays(t, s)
-	payloads, err := e.Append(nil, []string{"ON", "12.5"}, 1, "x")
+	payloads, err := e.Row([]string{"ON", "12.5"}, 1, "x")
 	if err != nil || len(payloads) != 2 {
 		t.Fatalf("%d payloads, %v", len(payloads), err)
 	}
@@ -172,13 +172,13 @@ func TestEncoderOfRows(t *testing.T) {
 		s := DefaultStream()
 		s.Topics, s.Format, s.Stage.Signals, s.Stage.Window.Length = []string{"t"}, format, []string{"a", "b"}, signal.Span{Message: true}
 		d, e := bothWays(t, s)
-		payloads, err := e.Rows(nil, [][]string{{"1", "2.5"}, {"3", "4"}, {"5", "-6"}}, 2e9, "ok")
-		if err != nil || len(payloads) != 1 {
-			t.Fatalf("%s: %d payloads, %v", format, len(payloads), err)
+		payload, err := e.Rows([][]string{{"1", "2.5"}, {"3", "4"}, {"5", "-6"}}, 2e9, "ok")
+		if err != nil {
+			t.Fatalf("%s: %v", format, err)
 		}
-		got, err := d.Decode(payloads[0].Data)
+		got, err := d.Decode(payload)
 		if err != nil || len(got) != 3 {
-			t.Fatalf("%s: %q gives %d rows, %v", format, payloads[0].Data, len(got), err)
+			t.Fatalf("%s: %q gives %d rows, %v", format, payload, len(got), err)
 		}
 		for i, want := range [][]float64{{1, 2.5}, {3, 4}, {5, -6}} {
 			if !slices.Equal(got[i].X, want) {

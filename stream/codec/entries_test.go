@@ -251,7 +251,7 @@ func TestEncodedDevice(t *testing.T) {
 		if rest := e.SetDevice([]string{"site", "a%2Fb", "7"}); !reflect.DeepEqual(rest, []string{"site"}) {
 			t.Errorf("%s: the topic has %q", format, rest)
 		}
-		p, err := e.Append(nil, []string{"2.5"}, -1, "")
+		p, err := e.Row([]string{"2.5"}, -1, "")
 		if err != nil {
 			t.Fatal(err)
 		}

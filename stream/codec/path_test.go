@@ -57,7 +57,7 @@ func TestSpecialKeys(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		payloads, err := e.Append(nil, []string{"400", "5"}, 17e9, "ok")
+		payloads, err := e.Row([]string{"400", "5"}, 17e9, "ok")
 		if err != nil || len(payloads) != 1 {
 			t.Errorf("%s: %d payloads, %v", name, len(payloads), err)
 			continue

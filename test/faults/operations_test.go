@@ -187,7 +187,7 @@ func (s *scenario) publish(number, from, to int, asking ...string) error {
 		rows = dataset.NewWaveform(harness.RowsSeed)
 	)
 	send := func(id, label string) error {
-		return pub.Publish(s.t.Context(), fmt.Sprintf("sensors/%d", number), p.AppendSample(nil, id, row.X, label))
+		return pub.Publish(s.t.Context(), fmt.Sprintf("sensors/%d", number), p.Sample(id, row.X, label))
 	}
 	for rows.Number < to {
 		if rows.Next(&row); row.Number < from {

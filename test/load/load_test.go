@@ -152,7 +152,7 @@ func (a *asking) one() {
 	a.mu.Lock()
 	a.asked[id] = time.Now()
 	a.mu.Unlock()
-	if err := a.pub.Publish(a.t.Context(), "sensors/waveform", p.AppendSample(nil, id, row.X, "")); err != nil {
+	if err := a.pub.Publish(a.t.Context(), "sensors/waveform", p.Sample(id, row.X, "")); err != nil {
 		a.t.Fatal(err)
 	}
 }
@@ -183,7 +183,7 @@ func (s *soak) publishLabelled(n int) {
 	)
 	for range n {
 		s.rows.Next(&row)
-		if err := s.publisher.Publish(s.t.Context(), "sensors/waveform", p.AppendSample(nil, strconv.Itoa(row.Number), row.X, row.Label)); err != nil {
+		if err := s.publisher.Publish(s.t.Context(), "sensors/waveform", p.Sample(strconv.Itoa(row.Number), row.X, row.Label)); err != nil {
 			s.t.Fatal(err)
 		}
 		s.labelled++

@@ -258,11 +258,11 @@ func (s *soak) publish(messages int) {
 				}
 			}
 			s.rows.Next(&row)
-			send(p.AppendSample(nil, strconv.Itoa(row.Number), row.X, row.Label))
+			send(p.Sample(strconv.Itoa(row.Number), row.X, row.Label))
 			s.labelled++
 		case kind < 9:
 			asking.Next(&row)
-			payload := p.AppendSample(nil, "w"+strconv.Itoa(s.published), row.X, "")
+			payload := p.Sample("w"+strconv.Itoa(s.published), row.X, "")
 			if kind < 8 { // without an id nothing waits for a label
 				payload = append([]byte("{"), payload[bytes.IndexByte(payload, ',')+1:]...)
 			}

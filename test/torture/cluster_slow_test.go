@@ -142,7 +142,7 @@ func (n *clustered) publish(servers []string, stop chan struct{}) error {
 		case <-time.After(n.pause):
 		}
 		n.rows.Next(&row)
-		if err := pub.Publish(n.t.Context(), "sensors/"+n.name, p.AppendSample(nil, fmt.Sprint(n.published+1), row.X, row.Label)); err != nil {
+		if err := pub.Publish(n.t.Context(), "sensors/"+n.name, p.Sample(fmt.Sprint(n.published+1), row.X, row.Label)); err != nil {
 			return err
 		}
 		n.published++

@@ -251,7 +251,7 @@ func (n *tortured) publish(connection string, stop chan struct{}) error {
 			continue // the daemon is behind, or a checkpoint may drop a record that was not read
 		}
 		n.next(rows, &row)
-		if err := pub.Publish(n.t.Context(), "sensors/"+n.name, p.AppendSample(nil, fmt.Sprint(n.published+1), row.X, row.Label)); err != nil {
+		if err := pub.Publish(n.t.Context(), "sensors/"+n.name, p.Sample(fmt.Sprint(n.published+1), row.X, row.Label)); err != nil {
 			return err
 		}
 		n.published++

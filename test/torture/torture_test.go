@@ -212,7 +212,7 @@ func (l *tortureLoad) run(t *testing.T, pub *broker.Publisher) error {
 			continue
 		}
 		rows.Next(&row)
-		if err := pub.Publish(t.Context(), "sensors/waveform", p.AppendSample(nil, fmt.Sprint(row.Number), row.X, row.Label)); err != nil {
+		if err := pub.Publish(t.Context(), "sensors/waveform", p.Sample(fmt.Sprint(row.Number), row.X, row.Label)); err != nil {
 			return err
 		}
 		l.rows++
