@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // alike describes the first two classes that a person may take for one; "": there are none.
@@ -16,7 +17,7 @@ func alike(classes []string) string {
 		if other, ok := before[spelling]; !ok {
 			before[spelling] = class
 		} else if pairs++; pairs == 1 {
-			text = fmt.Sprintf("the labels %s and %s are two classes, although they are spelt almost alike: if they are one, write it the same way in all rows", shorten(other), shorten(class))
+			text = fmt.Sprintf("the labels %s and %s are two classes, although they are spelt almost alike: if they are one, write it the same way in all rows", field.Quote(other), field.Quote(class))
 		}
 	}
 	if pairs > few {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/signal"
 )
 
@@ -91,7 +92,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 			gap = gap || cell == ""
 			r.Lacking = r.Lacking || missing(cell)
 			if words == nil && !isValue(cell) {
-				words = d.at(i, fmt.Sprintf("the file looks like one of signals, and column %s has %s: --device %s if it names the device; a stream written by hand can read it by values (map, one_hot or unit); --ignore %s leaves the column out", d.column(i), shorten(cell), d.flagWord(i), d.flagWord(i)))
+				words = d.at(i, fmt.Sprintf("the file looks like one of signals, and column %s has %s: --device %s if it names the device; a stream written by hand can read it by values (map, one_hot or unit); --ignore %s leaves the column out", d.column(i), field.Quote(cell), d.flagWord(i), d.flagWord(i)))
 			}
 		}
 		if gap {

@@ -384,7 +384,7 @@ func (d *File) column(i int) string {
 	if d.names == nil {
 		return strconv.Itoa(i + 1)
 	}
-	return shorten(d.names[i])
+	return field.Quote(d.names[i])
 }
 
 // flagWord returns the name or number of a column as a flag accepts it.
@@ -395,9 +395,9 @@ func (d *File) flagWord(i int) string {
 	return d.names[i]
 }
 
-// at returns an error with the position of a field of the current line.
-func (d *File) at(field int, problem string) error {
-	line, column := d.csv.FieldPos(field)
+// at returns an error with the position of cell i of the current line.
+func (d *File) at(i int, problem string) error {
+	line, column := d.csv.FieldPos(i)
 	return fmt.Errorf("%s:%d:%d: %s", d.path, line, column, problem)
 }
 
@@ -405,12 +405,12 @@ func (d *File) at(field int, problem string) error {
 const notUTF8 = "which is not UTF-8: convert the file, if it is from Windows by iconv -f WINDOWS-1252 -t UTF-8"
 
 // checkLabel returns an error for a label that is not UTF-8, or too long for a model.
-func (d *File) checkLabel(field int, text string) error {
+func (d *File) checkLabel(at int, text string) error {
 	switch {
 	case !utf8.ValidString(text):
-		return d.at(field, "the label is "+shorten(text)+", "+notUTF8)
+		return d.at(at, "the label is "+field.Quote(text)+", "+notUTF8)
 	case len(text) > online.MaxLabel:
-		return d.at(field, fmt.Sprintf("the label has %d bytes, and %d are possible: %s; --label names another column", len(text), online.MaxLabel, shorten(text)))
+		return d.at(at, fmt.Sprintf("the label has %d bytes, and %d are possible: %s; --label names another column", len(text), online.MaxLabel, field.Quote(text)))
 	}
 	return nil
 }
@@ -428,9 +428,6 @@ func (d *File) explain(err error) error {
 	}
 	return fmt.Errorf("%s: %w", d.path, err)
 }
-
-// shorten quotes the beginning of a field, for an error message.
-func shorten(s string) string { return field.Quote(s) }
 
 var errRecordTooLong = fmt.Errorf("a line is longer than %d MiB; is this a CSV file?", maxRecord>>20)
 

@@ -149,7 +149,7 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 		case names[at] == "":
 			return nil, nil, fmt.Errorf("%s:1: column %d has no name: name it, or leave it out by --ignore %d", path, at+1, at+1)
 		case !utf8.ValidString(names[at]):
-			return nil, nil, fmt.Errorf("%s:1: column %d is called %s, %s; --ignore %d leaves it out", path, at+1, shorten(names[at]), notUTF8, at+1)
+			return nil, nil, fmt.Errorf("%s:1: column %d is called %s, %s; --ignore %d leaves it out", path, at+1, field.Quote(names[at]), notUTF8, at+1)
 		case called[names[at]]:
 			return nil, nil, c.twice(at)
 		default:
@@ -223,13 +223,13 @@ type chooser struct {
 
 // twice returns the error of a column with the name of another one.
 func (c *chooser) twice(at int) error {
-	return fmt.Errorf("%s:1: two columns are called %s: leave one out by --ignore %d", c.path, shorten(c.names[at]), at+1)
+	return fmt.Errorf("%s:1: two columns are called %s: leave one out by --ignore %d", c.path, field.Quote(c.names[at]), at+1)
 }
 
 // word returns a column for an error message.
 func (c *chooser) word(at int) string {
 	if c.names != nil && c.names[at] != "" {
-		return "column " + shorten(c.names[at])
+		return "column " + field.Quote(c.names[at])
 	}
 	return "column " + strconv.Itoa(at+1)
 }
@@ -270,9 +270,9 @@ func (c *chooser) find(flag string, words []string) (at []int, err error) {
 		first, last, ok := columnNumbers(word)
 		switch {
 		case !ok && c.names == nil:
-			return nil, fmt.Errorf("%s: %s %s: the file has no header line: give the number of a column, 1 to %d", c.path, flag, shorten(word), c.width)
+			return nil, fmt.Errorf("%s: %s %s: the file has no header line: give the number of a column, 1 to %d", c.path, flag, field.Quote(word), c.width)
 		case !ok:
-			return nil, fmt.Errorf("%s:1: no column is called %s; %s takes one of: %s", c.path, shorten(word), flag, listed(c.names))
+			return nil, fmt.Errorf("%s:1: no column is called %s; %s takes one of: %s", c.path, field.Quote(word), flag, listed(c.names))
 		case first < 1 || last > c.width || first > last:
 			return nil, fmt.Errorf("%s: %s %s: the file has the columns 1 to %d", c.path, flag, word, c.width)
 		}
@@ -342,7 +342,7 @@ func (c *chooser) match(f Format, picked []int) ([]int, error) {
 func listed(names []string) string {
 	words := slices.Clone(names)
 	for i, name := range words[:min(len(words), 20)] {
-		if short := shorten(name); short != `"`+name+`"` { // it is long, not for print, or has combining characters
+		if short := field.Quote(name); short != `"`+name+`"` { // it is long, not for print, or has combining characters
 			name = short
 		}
 		if strings.ContainsAny(name, ",; ") {

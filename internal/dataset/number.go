@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"edge/stream/field"
 )
 
 // value reads a number, or returns the reason that it is none. The first number
@@ -16,23 +18,23 @@ func (d *File) value(cell string) (v float64, reason string) {
 	v, err := parseNumber(cell)
 	switch {
 	case err != nil && (comma && point || grouped(withPoint(cell))):
-		return 0, shorten(cell) + " is not a number: write it without a separator of thousands"
+		return 0, field.Quote(cell) + " is not a number: write it without a separator of thousands"
 	case math.IsNaN(v) || math.IsInf(v, 0) || errors.Is(err, strconv.ErrRange):
-		return 0, shorten(cell) + " is not a finite number: an empty cell stands for a missing value"
+		return 0, field.Quote(cell) + " is not a finite number: an empty cell stands for a missing value"
 	case err != nil && unitOf(cell) != "":
-		return 0, shorten(cell) + " is not a number: if " + shorten(unitOf(cell)) + " is a unit, write it without"
+		return 0, field.Quote(cell) + " is not a number: if " + field.Quote(unitOf(cell)) + " is a unit, write it without"
 	case err != nil:
-		return 0, shorten(cell) + " is not a number"
+		return 0, field.Quote(cell) + " is not a number"
 	case point && d.decimal == ',' && d.fixed:
-		return 0, shorten(cell) + " has a decimal point, and --decimal comma is given"
+		return 0, field.Quote(cell) + " has a decimal point, and --decimal comma is given"
 	case comma && d.decimal == '.' && d.fixed:
-		return 0, shorten(cell) + " has a decimal comma, and --decimal point is given"
+		return 0, field.Quote(cell) + " has a decimal comma, and --decimal point is given"
 	case point && d.decimal == ',':
-		return 0, shorten(cell) + " has a decimal point, the numbers before it a comma; give --decimal point or --decimal comma"
+		return 0, field.Quote(cell) + " has a decimal point, the numbers before it a comma; give --decimal point or --decimal comma"
 	case comma && d.decimal == '.':
-		return 0, shorten(cell) + " has a decimal comma, the numbers before it a point; give --decimal point or --decimal comma"
+		return 0, field.Quote(cell) + " has a decimal comma, the numbers before it a point; give --decimal point or --decimal comma"
 	case comma && !d.fixed && d.csv.Comma == ',':
-		return 0, shorten(cell) + " has a comma, of a decimal or of thousands; --decimal comma reads it as a decimal"
+		return 0, field.Quote(cell) + " has a comma, of a decimal or of thousands; --decimal comma reads it as a decimal"
 	case point:
 		d.decimal = '.'
 	case comma:

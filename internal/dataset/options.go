@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"edge/stream/field"
 	"fmt"
 	"io"
 	"slices"
@@ -117,7 +118,7 @@ func (d *File) guesses() string {
 	}
 	alone := ""
 	if d.number > 1 && d.begun.label != "" && !d.begun.again {
-		alone = "; no other line has its label " + shorten(d.begun.label)
+		alone = "; no other line has its label " + field.Quote(d.begun.label)
 	}
 	return "the first line is taken for a sample, since it has numbers, and " + columns + alone + "; --header yes if it names the columns"
 }

@@ -8,6 +8,7 @@ import (
 
 	"edge/internal/terminal"
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/signal"
 )
 
@@ -154,7 +155,7 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 		for _, name := range of.Stage.Signals {
 			rule, at := of.Raw.Values[name], signalColumn(names, of, name)
 			if slices.Contains(names[at+1:], names[at]) {
-				return l, fmt.Errorf("%s:1: two columns are called %s, a signal: rename the one that is none", path, shorten(names[at]))
+				return l, fmt.Errorf("%s:1: two columns are called %s, a signal: rename the one that is none", path, field.Quote(names[at]))
 			}
 			s.columns = append(s.columns, at)
 			s.words = append(s.words, len(rule.Map)+len(rule.OneHot) > 0)
@@ -218,7 +219,7 @@ func (d *File) checkUntimed(record []string) error {
 	for i, cell := range record {
 		used := i == l.device || i == l.label || slices.ContainsFunc(l.sources, func(s source) bool { return slices.Contains(s.columns, i) })
 		if cell = strings.TrimSpace(cell); !used && isMoment(cell) {
-			return d.at(i, fmt.Sprintf("column %s: %s is a time, and the column is called otherwise than that of the times: give --time %s, or drop it if rows follow each other evenly", d.column(i), shorten(cell), d.flagWord(i)))
+			return d.at(i, fmt.Sprintf("column %s: %s is a time, and the column is called otherwise than that of the times: give --time %s, or drop it if rows follow each other evenly", d.column(i), field.Quote(cell), d.flagWord(i)))
 		}
 	}
 	return nil

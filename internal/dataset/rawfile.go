@@ -15,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/signal"
 )
 
@@ -263,7 +264,7 @@ func (d *File) rowTime(record []string, from *device) (int64, error) {
 // notTime returns the error of a cell that should be a time, with a command that makes one of it.
 func (d *File) notTime(column int, record []string, more string) error {
 	cell := strings.TrimSpace(record[column])
-	return d.at(column, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(column), shorten(cell))+momentCommand(cell)+more)
+	return d.at(column, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(column), field.Quote(cell))+momentCommand(cell)+more)
 }
 
 // follow begins another recording of a device after a silence.
