@@ -25,7 +25,7 @@ func (c *Config) ApplyEnviron(environ []string) (from map[string]string, err err
 	}
 	from = map[string]string{}
 	var errs []error
-	visitKeys(reflect.ValueOf(c).Elem(), "", func(key string, v reflect.Value) {
+	c.visitKeys(func(key string, v reflect.Value) {
 		name := envName(key)
 		text, ok := values[name]
 		if !ok {
@@ -44,7 +44,7 @@ func (c *Config) ApplyEnviron(environ []string) (from map[string]string, err err
 // name it as the place of a secret or in a path.
 func (c *Config) UnusedVariables(environ []string) (warnings []string) {
 	var known, texts []string
-	visitKeys(reflect.ValueOf(c).Elem(), "", func(key string, v reflect.Value) {
+	c.visitKeys(func(key string, v reflect.Value) {
 		known = append(known, strings.TrimPrefix(envName(key), envPrefix))
 		if v.Kind() == reflect.String {
 			texts = append(texts, v.String())
@@ -81,13 +81,14 @@ func envName(key string) string {
 	}, strings.ToUpper(key))
 }
 
-// visitKeys calls visit with every key below v whose value is a scalar or a list
-// of scalars. visit may set the value.
-func visitKeys(v reflect.Value, path string, visit func(key string, v reflect.Value)) {
-	walk(v, path, visit, func(string, []string) {})
+// visitKeys calls visit with every key whose value is a scalar or a list of scalars. visit
+// may set the value.
+func (c *Config) visitKeys(visit func(key string, v reflect.Value)) {
+	walk(reflect.ValueOf(c).Elem(), "", visit, func(string, []string) {})
 }
 
-// walk is visitKeys that also calls order with the keys of each ordered mapping.
+// walk is visitKeys for the keys below v, at path. It also calls order with the keys of each
+// ordered mapping.
 func walk(v reflect.Value, path string, visit func(key string, v reflect.Value), order func(key string, names []string)) {
 	t := v.Type()
 	switch of := v.Addr().Interface().(type) {

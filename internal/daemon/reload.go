@@ -65,7 +65,7 @@ func (r *run) reload(ctx context.Context, answer chan<- reloaded) {
 		r.setCurrent(next)
 	}
 	digest := next.settings.Unpack().Digest()
-	keys := field.Listed(changed, 20)
+	keys := field.Listed(changed)
 	r.log.Info("configuration reloaded", "changed", keys, "config", digest, "reconnect", old.Node != next.Node)
 	next.Node.Reconfigured(digest, keys)
 }

@@ -350,5 +350,5 @@ func listed(names []string) string {
 		}
 		words[i] = name
 	}
-	return field.Listed(words, 20)
+	return field.Listed(words)
 }

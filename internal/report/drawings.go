@@ -226,7 +226,7 @@ func classChart(r *Report) *chart {
 	p.Bottom = p.Top + px(barHeight*len(shown))
 	p.Height = p.Bottom + 44
 	p.XTicks = nil
-	for _, v := range ticks(0, 1, 5) {
+	for _, v := range ticks(0, 1) {
 		p.XTicks = append(p.XTicks, tick{At: p.xAt(v), Text: short(v)})
 	}
 	for i, s := range shown {

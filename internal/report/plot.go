@@ -65,10 +65,10 @@ func newPlot(label string, x, y axis, xName, yName string, yText func(float64) s
 		Label: label, Width: plotWidth, Height: plotHeight, XName: xName, YName: yName,
 		x: x, y: y, Left: 56, Right: plotWidth - 14, Top: 12, Bottom: plotHeight - 44,
 	}
-	for _, v := range ticks(x.lo, x.hi, 5) {
+	for _, v := range ticks(x.lo, x.hi) {
 		p.XTicks = append(p.XTicks, tick{At: p.xAt(v), Text: short(v)})
 	}
-	for _, v := range ticks(y.lo, y.hi, 5) {
+	for _, v := range ticks(y.lo, y.hi) {
 		p.YTicks = append(p.YTicks, tick{At: p.yAt(v), Text: yText(v)})
 	}
 	return p
@@ -105,9 +105,9 @@ func (p *plot) addLine(style string, points []point) {
 
 type point struct{ x, y float64 }
 
-// ticks returns round numbers from lo to hi, about n of them.
-func ticks(lo, hi float64, n int) (all []float64) {
-	raw := (hi - lo) / float64(n)
+// ticks returns round numbers from lo to hi, about five of them.
+func ticks(lo, hi float64) (all []float64) {
+	raw := (hi - lo) / 5
 	if !(raw > 0) || math.IsInf(raw, 0) {
 		return []float64{lo}
 	}

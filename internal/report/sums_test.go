@@ -75,7 +75,7 @@ func TestTicks(t *testing.T) {
 		{4, 4, []float64{4}},
 		{0, math.Inf(1), []float64{0}},
 	} {
-		got := ticks(c.lo, c.hi, 5)
+		got := ticks(c.lo, c.hi)
 		if !slices.EqualFunc(got, c.want, func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(b)) }) {
 			t.Errorf("ticks from %g to %g: %v, want %v", c.lo, c.hi, got, c.want)
 		}

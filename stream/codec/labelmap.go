@@ -76,7 +76,7 @@ func (m LabelMap) class(text string) (string, bool) {
 func (m LabelMap) Class(text string) (string, error) {
 	name, ok := m.class(text)
 	if !ok {
-		return "", fmt.Errorf("the label %.40q is not in the map of labels, which has %s", text, field.Listed(field.Names(m), 20))
+		return "", fmt.Errorf("the label %.40q is not in the map of labels, which has %s", text, field.Listed(field.Names(m)))
 	}
 	return name, nil
 }
@@ -103,7 +103,7 @@ func (s *schema) setLabel(r *Reading, text string) *Refusal {
 	}
 	name, ok := s.labels.class(text)
 	if !ok {
-		return Refuse(BadLabel, "%s is %.40q, which the map of labels does not have; it has %s", s.label, text, field.Listed(field.Names(s.labels), 20))
+		return Refuse(BadLabel, "%s is %.40q, which the map of labels does not have; it has %s", s.label, text, field.Listed(field.Names(s.labels)))
 	}
 	r.Label, r.Null = strings.Clone(name), name == "" && s.signals != nil
 	return nil

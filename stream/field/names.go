@@ -20,8 +20,9 @@ func names(of reflect.Value) []string {
 	return names
 }
 
-// Listed joins words with commas, at most a number of them, for a message.
-func Listed(words []string, most int) string {
+// Listed joins words with commas, at most 20 of them, for a message.
+func Listed(words []string) string {
+	const most = 20
 	if len(words) <= most {
 		return strings.Join(words, ", ")
 	}
