@@ -10,6 +10,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"edge/internal/exit"
+	"edge/internal/process"
 	"edge/stream/mqtt"
 )
 
@@ -131,7 +132,7 @@ func (p *Publisher) Publish(ctx context.Context, topic string, payload []byte) e
 		if p.send(m) {
 			return nil
 		}
-		if err := p.pause(ctx); err != nil {
+		if err := process.Sleep(ctx, publisherPolling); err != nil {
 			return err
 		}
 	}
@@ -147,16 +148,6 @@ func (p *Publisher) send(m *publish) bool {
 	m.token = p.client.paho.Publish(m.topic, p.qos, false, m.payload)
 	p.inflight = append(p.inflight, m)
 	return true
-}
-
-// pause waits for publisherPolling.
-func (p *Publisher) pause(ctx context.Context) error {
-	select {
-	case <-time.After(publisherPolling):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // waitFor waits until at most limit messages are unacknowledged.
@@ -177,7 +168,7 @@ func (p *Publisher) waitFor(ctx context.Context, limit int) error {
 			return err
 		}
 		if token.Error() != nil { // the next connection sends it again
-			if err := p.pause(ctx); err != nil {
+			if err := process.Sleep(ctx, publisherPolling); err != nil {
 				return err
 			}
 		}
