@@ -51,10 +51,8 @@ func newNode(cfg Config, deps Deps) (*Node, []string, error) {
 		return nil, nil, err
 	}
 	filters, err := n.filters()
-	if n.fleets, err = n.newFleets(), errors.Join(err, n.checkFleets()); n.fleets != nil {
-		filters = append(filters, n.fleets.filters()...)
-	}
-	return n, filters, err
+	n.fleets = n.newFleets()
+	return n, append(filters, n.fleets.filters()...), errors.Join(err, n.checkFleets())
 }
 
 // connectModels makes the sources and the models, and connects them.
@@ -335,7 +333,7 @@ func (n *Node) maxPayload() (largest int) {
 	for _, src := range n.sources {
 		largest = max(largest, src.decoder.MaxPayload())
 	}
-	if n.fleets != nil {
+	if len(n.fleets.members) > 0 {
 		largest = max(largest, fleet.MaxPayload)
 	}
 	return largest

@@ -58,7 +58,7 @@ type fleetMember struct {
 	waiting       []fleet.Publication // for room in the outbox
 }
 
-// newFleets returns the parts of the models that are in a fleet, nil if none is.
+// newFleets returns the parts of the models that are in a fleet.
 func (n *Node) newFleets() *fleets {
 	f := &fleets{
 		node: n, inbox: mqtt.NewQueue(maxFleetMessages, fleet.MaxWaiting, mqtt.MessageSize),
@@ -75,9 +75,6 @@ func (n *Node) newFleets() *fleets {
 			member.Joined()
 		}
 		f.members = append(f.members, &fleetMember{Member: member, of: m})
-	}
-	if len(f.members) == 0 {
-		return nil
 	}
 	return f
 }
@@ -107,9 +104,6 @@ func (f *fleets) filters() (filters []string) {
 
 // qualities sets the quality of service of the fleets' filters.
 func (f *fleets) qualities(of map[string]byte) {
-	if f == nil {
-		return
-	}
 	for _, m := range f.members {
 		of[m.Topics().Filter()] = 0
 	}
@@ -117,9 +111,9 @@ func (f *fleets) qualities(of map[string]byte) {
 
 // aside returns the function that takes the messages of fleets out of the others. They
 // are of QoS 0: each connection begins with the newest ones, and one that the broker has
-// lost is asked for again.
+// lost is asked for again. It returns nil where no model is in a fleet.
 func (f *fleets) aside() mqtt.Aside {
-	if f == nil {
+	if len(f.members) == 0 {
 		return nil
 	}
 	return func(msg *mqtt.Message) bool {
@@ -138,9 +132,6 @@ func (f *fleets) aside() mqtt.Aside {
 
 // serve notes the begin of a connection; the function that it returns notes its end.
 func (f *fleets) serve(c mqtt.Origin) (end func()) {
-	if f == nil {
-		return func() {}
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.begin(c)
@@ -168,9 +159,9 @@ func (f *fleets) begin(c mqtt.Origin) {
 	}
 }
 
-// run works until ctx ends.
+// run works until ctx ends, where a model is in a fleet.
 func (f *fleets) run(ctx context.Context) {
-	if f == nil {
+	if len(f.members) == 0 {
 		return
 	}
 	tick := time.NewTicker(fleetEvery)
@@ -391,7 +382,7 @@ func (f *fleets) sum(ctx context.Context, m *fleetMember, set *core.Set) (sum *c
 // leave lets the committer make the epochs durable that were not due yet, so that final may
 // publish, unless another node follows. It is called when run has returned.
 func (f *fleets) leave(ctx context.Context) {
-	if f == nil || errors.Is(context.Cause(ctx), ErrReplaced) {
+	if errors.Is(context.Cause(ctx), ErrReplaced) {
 		return
 	}
 	for f.inbox.Len() > 0 {
@@ -410,7 +401,7 @@ func (f *fleets) leave(ctx context.Context) {
 // final publishes the labels since the last publication, unless another node
 // follows. It is called after leave and the end of the committer.
 func (f *fleets) final(working, ctx context.Context) {
-	if f == nil || errors.Is(context.Cause(ctx), ErrReplaced) {
+	if errors.Is(context.Cause(ctx), ErrReplaced) {
 		return
 	}
 	for _, m := range f.members {
@@ -432,9 +423,6 @@ func (f *fleets) final(working, ctx context.Context) {
 // inherit continues the parts of the previous node in the same fleets. Others begin after the
 // epoch that it has stored.
 func (f *fleets) inherit(old *fleets) {
-	if f == nil {
-		return
-	}
 	for _, m := range f.members {
 		m.EpochDurable(m.of.Mark >> markEpoch)
 		switch o := old.member(m.of.Name); {
@@ -454,9 +442,6 @@ func (f *fleets) inherit(old *fleets) {
 
 // retained returns the topics on which the broker may keep messages of the node's parts.
 func (f *fleets) retained() (topics []string) {
-	if f == nil {
-		return nil
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.members {

@@ -31,7 +31,7 @@ func (n *Node) leaveFormerFleets(known []string) {
 			names = append(names, levels[0])
 		}
 	}
-	if n.fleets != nil && len(known) > 0 {
+	if len(known) > 0 {
 		for _, m := range n.fleets.members {
 			if !slices.Contains(known, m.Topics().Filter()) {
 				m.Moved()

@@ -24,11 +24,8 @@ func (n *Node) Fleet(model string) (v fleet.View, ok bool) {
 	return m.View(time.Now(), describeFleet(m.of.Model)), true
 }
 
-// member returns the part of a model, nil without one, and for nil fleets.
+// member returns the part of a model, nil without one.
 func (f *fleets) member(model string) *fleetMember {
-	if f == nil {
-		return nil
-	}
 	for _, m := range f.members {
 		if m.of.Name == model {
 			return m

@@ -121,7 +121,7 @@ type Node struct {
 	report     *reporter
 	program    Program
 	background backgroundQueue
-	fleets     *fleets // nil: no model is in a fleet
+	fleets     *fleets
 }
 
 // received are the queues of received messages.
