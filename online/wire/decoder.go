@@ -11,7 +11,7 @@ import (
 var ErrState = errors.New("not a valid learner state")
 
 // Decoder reads the values that an Encoder wrote. After the first error every
-// method returns zero.
+// method returns zero. Like those of an Encoder, its methods are not inlined.
 type Decoder struct {
 	rest   []byte
 	err    error
@@ -65,6 +65,8 @@ func (d *Decoder) Join(part *Decoder) {
 }
 
 // End returns the first error; bytes that are left over are one.
+//
+//go:noinline
 func (d *Decoder) End() error {
 	if d.err == nil && len(d.rest) > 0 {
 		d.Fail("%d bytes too many", len(d.rest))
@@ -110,6 +112,8 @@ func (d *Decoder) Count(limit, size int, what string) int {
 }
 
 // Bool reads a flag.
+//
+//go:noinline
 func (d *Decoder) Bool() bool { return d.Int(1, "flag") == 1 }
 
 // Byte reads one byte.
@@ -148,6 +152,8 @@ func (d *Decoder) Block(limit int, what string) []byte {
 }
 
 // String reads a string of at most limit bytes.
+//
+//go:noinline
 func (d *Decoder) String(limit int) string { return string(d.Block(limit, "string")) }
 
 // Float reads any 64-bit value.
@@ -207,6 +213,8 @@ func (d *Decoder) Fill(dst []float64, what string) {
 }
 
 // Numbers reads len(dst) finite values.
+//
+//go:noinline
 func (d *Decoder) Numbers(dst []float64, what string) {
 	for i := range dst {
 		dst[i] = d.Number(what)
