@@ -1,13 +1,14 @@
 package dataset
 
 import (
-	"edge/stream/field"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"edge/stream/field"
 )
 
 // Options are a Format and the flags that complete it. Call Check once they are
