@@ -94,6 +94,9 @@ type problems struct {
 	more int
 }
 
+// add adds a description. It is not inlined: there are some thirty calls.
+//
+//go:noinline
 func (p *problems) add(format string, args ...any) {
 	if len(p.list) >= maxProblems {
 		p.more++

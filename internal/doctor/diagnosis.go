@@ -34,7 +34,9 @@ type Diagnosis struct {
 	within limits
 }
 
-// add appends a finding.
+// add appends a finding. It is not inlined: some forty calls would each have its loop.
+//
+//go:noinline
 func (d *Diagnosis) add(check, grade, detail, advice string, figure any) {
 	d.Findings = append(d.Findings, Finding{check, grade, detail, advice, figure})
 	grades := []string{OK, Warn, Fail}

@@ -25,7 +25,9 @@ func (m *markup) in(name string, do func(), attributes ...string) {
 	m.b.WriteString("</" + name + ">")
 }
 
-// el writes an element that contains a text.
+// el writes an element that contains a text. It is not inlined: each call would make a function.
+//
+//go:noinline
 func (m *markup) el(name, text string, attributes ...string) {
 	m.in(name, func() { m.text(text) }, attributes...)
 }

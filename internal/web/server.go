@@ -225,7 +225,9 @@ func reply(rw http.ResponseWriter, code int, v any) {
 	rw.Write(text)
 }
 
-// refuseRequest answers with an error message.
+// refuseRequest answers with an error message. It is not inlined: each call would make a map.
+//
+//go:noinline
 func refuseRequest(rw http.ResponseWriter, code int, why string) {
 	reply(rw, code, map[string]string{"status": "error", "error": why})
 }

@@ -94,7 +94,9 @@ type Stream struct {
 const FeatureLevel = "{feature}"
 
 // DefaultStream returns the defaults that configs/edge.yaml documents. Topics
-// and one of Features, Dimension and Fields have none.
+// and one of Features, Dimension and Fields have none. It is not inlined: the value is large.
+//
+//go:noinline
 func DefaultStream() Stream {
 	return Stream{
 		Format: FormatJSON, Compression: compressionNone, ID: "id", Time: "ts", Label: "label",

@@ -41,7 +41,10 @@ func (e *ProtocolError) Error() string {
 // to clients of MQTT 3.1.1: mochi does when another client takes the session over.
 var errDisconnected = errors.New("mqtt: the broker has ended the connection with a DISCONNECT packet")
 
-// violation returns the ProtocolError of a packet with that first byte.
+// violation returns the ProtocolError of a packet with that first byte. It is not inlined: each
+// packet has several calls.
+//
+//go:noinline
 func violation(kind byte, reason string, args ...any) error {
 	return &ProtocolError{Packet: packetRules[kind>>4].name, Reason: fmt.Sprintf(reason, args...)}
 }

@@ -99,7 +99,10 @@ const (
 	LabelLast     = "last"
 )
 
-// DefaultConfig returns the defaults that configs/edge.yaml documents.
+// DefaultConfig returns the defaults that configs/edge.yaml documents. It is not inlined: the
+// value is large.
+//
+//go:noinline
 func DefaultConfig() Config {
 	return Config{Window: Window{
 		MinRows: 8, Features: Choice{All: []string{"default"}}, Correlations: true, Label: LabelPure,
