@@ -3,7 +3,6 @@ package daemon
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -48,16 +47,20 @@ func (r *run) refusal(old, next *deployment, was, is config.Settings, changed []
 // classes, has another meaning under the other: each key that differs.
 func incompatible(from, to *online.Config, classes []string) error {
 	var errs []error
-	differ := func(key string, from, to any) {
-		if !reflect.DeepEqual(from, to) {
-			errs = append(errs, fmt.Errorf("%s: the learnt state has %v, which cannot become %v: restore the key, or give the model another name; or stop the daemon and discard the state with `edge reset`", key, from, to))
+	for _, v := range []struct {
+		key      string
+		from, to any
+	}{
+		{"features", strings.Join(from.Features, ","), strings.Join(to.Features, ",")},
+		{"inducing", from.Inducing, to.Inducing},
+		{"horizons", fmt.Sprint(from.Horizons), fmt.Sprint(to.Horizons)},
+		{"window", from.Window, to.Window},
+		{"kernel", from.Kernel, to.Kernel},
+	} {
+		if v.from != v.to {
+			errs = append(errs, fmt.Errorf("%s: the learnt state has %v, which cannot become %v: restore the key, or give the model another name; or stop the daemon and discard the state with `edge reset`", v.key, v.from, v.to))
 		}
 	}
-	differ("features", strings.Join(from.Features, ","), strings.Join(to.Features, ","))
-	differ("inducing", from.Inducing, to.Inducing)
-	differ("horizons", fmt.Sprint(from.Horizons), fmt.Sprint(to.Horizons))
-	differ("window", from.Window, to.Window)
-	differ("kernel", from.Kernel, to.Kernel)
 	if len(errs) == 0 && from.Shape() != to.Shape() {
 		errs = append(errs, fmt.Errorf("streams: %s: restore them, or give the model another name; or stop the daemon and discard the state with `edge reset`", online.ShapeChange(from.Shape(), to.Shape())))
 	}
