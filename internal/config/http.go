@@ -66,31 +66,28 @@ func (h HTTP) ReadPassword() (string, error) {
 // Validate returns the error of every wrong key. control reports whether the page
 // accepts labels.
 func (h HTTP) Validate(control bool) error {
-	var errs []error
-	fail := func(key, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("http.%s: %s", key, fmt.Sprintf(format, args...)))
-	}
+	var errs problems
 	if h.Listen != "" {
 		host, port, err := net.SplitHostPort(h.Listen)
 		_, bad := strconv.ParseUint(port, 10, 16)
 		address := strings.Trim(host, "0123456789.") == "" && host != "" // not a host name
 		if err != nil || bad != nil || address && net.ParseIP(host) == nil || strings.ContainsAny(host, " /") {
-			fail("listen", "%s: want host:port, such as 127.0.0.1:9107, or nothing", h.Listen)
+			errs.add("http.listen", "%s: want host:port, such as 127.0.0.1:9107, or nothing", h.Listen)
 		}
 	}
 	if openToNetwork(h.Listen) && control && h.Password.IsZero() && !h.ControlWithoutPassword {
-		fail("listen", "%s can be reached from other machines, control.enabled is true and there is no password, so that anyone there could label samples: set http.password, or listen on 127.0.0.1, or, if that is meant, set http.control_without_password: true as well", h.Listen)
+		errs.add("http.listen", "%s can be reached from other machines, control.enabled is true and there is no password, so that anyone there could label samples: set http.password, or listen on 127.0.0.1, or, if that is meant, set http.control_without_password: true as well", h.Listen)
 	}
 	for i, name := range h.Hosts {
 		if name == "" || strings.ContainsAny(name, "/:*@[] \t") {
-			fail(fmt.Sprintf("hosts[%d]", i), "%q: want the name of a host, such as edge.lan, without scheme and port", name)
+			errs.add(fmt.Sprintf("http.hosts[%d]", i), "%q: want the name of a host, such as edge.lan, without scheme and port", name)
 		}
 	}
 	if (h.TLS.Cert == "") != (h.TLS.Key == "") {
-		fail("tls", "cert and key: want both or none")
+		errs.add("http.tls", "cert and key: want both or none")
 	}
 	if err := h.Password.Validate(); err != nil {
-		fail("password", "%v", err)
+		errs.add("http.password", "%v", err)
 	}
 	return errors.Join(errs...)
 }

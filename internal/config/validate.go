@@ -12,59 +12,66 @@ import (
 	"edge/stream/field"
 )
 
+// problems are the errors of a configuration.
+type problems []error
+
+// add adds the error of a key. It is not inlined: there are some twenty calls.
+//
+//go:noinline
+func (p *problems) add(key, format string, args ...any) {
+	*p = append(*p, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+}
+
 // Validate returns every error of the configuration, joined, each with its key.
 func (c *Config) Validate() error {
 	node := c.Stream()
 	node.JournalFlush, node.LossWindow = 0, 0 // checked below, under their keys
-	errs := []error{node.Validate()}
-	fail := func(key, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
-	}
+	errs := problems{node.Validate()}
 	if len(c.Streams) == 0 {
-		fail("streams", "want at least one, with topics and features")
+		errs.add("streams", "want at least one, with topics and features")
 	}
 	if len(c.Models) == 0 {
-		fail("models", "want at least one, with its streams")
+		errs.add("models", "want at least one, with its streams")
 	}
 	for _, name := range field.Names(c.Models) {
 		errs = append(errs, c.checkModel(name))
 	}
 	for i, l := range c.Labels {
 		if _, ok := c.Models[l.Model]; l.Model != "" && !ok {
-			fail(fmt.Sprintf("labels[%d].model", i), "%s: there is no such model", l.Model)
+			errs.add(fmt.Sprintf("labels[%d].model", i), "%s: there is no such model", l.Model)
 		}
 	}
 	s := c.Store
 	if s.Path == "" {
-		fail("store.path", "want the path of a file")
+		errs.add("store.path", "want the path of a file")
 	}
 	if s.MaxSize < codec.MiB {
-		fail("store.max_size", "%v: want at least 1MiB", s.MaxSize)
+		errs.add("store.max_size", "%v: want at least 1MiB", s.MaxSize)
 	}
 	if s.Dedupe < 1 || s.Dedupe > 1e6 {
-		fail("store.dedupe", "%d: want 1 to 1000000 messages", s.Dedupe)
+		errs.add("store.dedupe", "%d: want 1 to 1000000 messages", s.Dedupe)
 	}
 	if c.MemoryLimit != 0 && c.MemoryLimit < 8*codec.MiB {
-		fail("memory_limit", "%v: want 0 or at least 8MiB", c.MemoryLimit)
+		errs.add("memory_limit", "%v: want 0 or at least 8MiB", c.MemoryLimit)
 	}
 	if s.Durability != "strict" && s.Durability != "relaxed" {
-		fail("store.durability", "%s: want strict or relaxed", s.Durability)
+		errs.add("store.durability", "%s: want strict or relaxed", s.Durability)
 	}
 	if s.JournalFlush < 0 || s.JournalFlush > 10*time.Second {
-		fail("store.journal_flush", "%v: want 0s to 10s", s.JournalFlush)
+		errs.add("store.journal_flush", "%v: want 0s to 10s", s.JournalFlush)
 	}
 	if s.LossWindow < 100*time.Millisecond || s.LossWindow > time.Hour {
-		fail("store.loss_window", "%v: want 100ms to 1h", s.LossWindow)
+		errs.add("store.loss_window", "%v: want 100ms to 1h", s.LossWindow)
 	}
 	if s.Checkpoint.Every < 0 || s.Checkpoint.Every > 0 && s.Checkpoint.Every < time.Second {
-		fail("store.checkpoint.every", "%v: want 0 (never by time) or at least 1s", s.Checkpoint.Every)
+		errs.add("store.checkpoint.every", "%v: want 0 (never by time) or at least 1s", s.Checkpoint.Every)
 	}
 	if s.Checkpoint.Every == 0 && s.Checkpoint.Samples == 0 {
-		fail("store.checkpoint", "every and samples are both 0: the journal would grow until the store is full")
+		errs.add("store.checkpoint", "every and samples are both 0: the journal would grow until the store is full")
 	}
 	errs = append(errs, c.HTTP.Validate(c.Control.Enabled))
 	if !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format) {
-		fail("log.format", "%s: want auto, text or json", c.Log.Format)
+		errs.add("log.format", "%s: want auto, text or json", c.Log.Format)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -74,13 +81,10 @@ func (c *Config) Validate() error {
 
 // checkModel returns the errors of a model, each with its key.
 func (c *Config) checkModel(name string) error {
-	var errs []error
-	fail := func(key, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
-	}
+	var errs problems
 	key, m := "models."+name, c.Models[name]
 	if name != stream.NodeName(name) {
-		fail(key, "the name is a level of topics: want [a-z0-9_-]")
+		errs.add(key, "the name is a level of topics: want [a-z0-9_-]")
 	}
 	learner, err := c.Learner(name)
 	if err != nil {
@@ -90,23 +94,23 @@ func (c *Config) checkModel(name string) error {
 			learner.Features = []string{""}
 		}
 		if n := len(learner.Classes.Names); n > learner.Classes.Max && learner.Classes.Max != online.DefaultConfig().Classes.Max {
-			fail(key+".classes.max", "%d: want at least the %d of classes.names", learner.Classes.Max, n)
+			errs.add(key+".classes.max", "%d: want at least the %d of classes.names", learner.Classes.Max, n)
 		}
 		errs = append(errs, field.Within(key, learner.Validate()), field.Within(key+".fleet", m.Fleet.Fits(&learner)))
 	}
 	seen := make(map[string]bool, len(m.Features))
 	for _, f := range m.Features {
 		if seen[f] {
-			fail(key+".features", "%s occurs twice", f)
+			errs.add(key+".features", "%s occurs twice", f)
 		}
 		seen[f] = true
 	}
 	errs = append(errs, field.Within(key+".pending", m.Pending.Validate()), field.Within(key+".active", m.Active.Validate()), field.Within(key+".fleet", m.Fleet.Validate()))
 	if m.Active.Enabled() && m.Pending.Max == 0 {
-		errs = append(errs, fmt.Errorf("%s.active: queries are for samples that wait for a label: give pending.max above 0", key))
+		errs.add(key+".active", "queries are for samples that wait for a label: give pending.max above 0")
 	}
 	if err := stream.CheckOutput(m.Output); err != nil {
-		fail(key+".output", "%v", err)
+		errs.add(key+".output", "%v", err)
 	}
 	return errors.Join(errs...)
 }
