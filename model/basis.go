@@ -23,7 +23,9 @@ var (
 )
 
 // CheckSetting returns nil if a setting is ok, or else an ErrConfig with its key, its value and the
-// range that it should have.
+// range that it should have. It is not inlined: a configuration has some forty settings.
+//
+//go:noinline
 func CheckSetting(ok bool, key string, value any, want string) error {
 	if ok {
 		return nil

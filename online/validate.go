@@ -24,9 +24,6 @@ const (
 // Validate reports every field that is out of range, joined.
 func (c Config) Validate() error {
 	var errs []error
-	check := func(ok bool, key string, value any, want string) {
-		errs = append(errs, model.CheckSetting(ok, key, value, want))
-	}
 	for _, r := range []struct {
 		key    string
 		v      float64
@@ -53,39 +50,41 @@ func (c Config) Validate() error {
 		{"clip", c.Clip, 1, 1000, "standard deviations"},
 	} {
 		if !(r.v >= r.lo && r.v <= r.hi) {
-			check(false, r.key, r.v, fmt.Sprintf("%s, %g to %g", r.values, r.lo, r.hi))
+			errs = append(errs, model.CheckSetting(false, r.key, r.v, fmt.Sprintf("%s, %g to %g", r.values, r.lo, r.hi)))
 		}
 	}
-	check(c.Kernel == Shared || c.Kernel == PerClass, "kernel", c.Kernel, "shared or per-class")
-	check(len(c.Horizons) >= 1 && len(c.Horizons) <= maxHorizons, "horizons", len(c.Horizons), "1 to 8 of them")
 	for _, h := range c.Horizons {
-		check(h >= 10, "horizons", float64(h), "at least 10 observations, or inf")
+		errs = append(errs, model.CheckSetting(h >= 10, "horizons", float64(h), "at least 10 observations, or inf"))
 	}
-	check(c.Batch.MaxWait == 0 || c.Batch.MaxWait >= time.Millisecond, "batch.max_wait", c.Batch.MaxWait, "0 (by count alone) or at least 1ms")
-	check(len(c.Classes.Names) <= maxClasses, "classes.names", len(c.Classes.Names), "at most 250 names")
-	check(c.Classes.Open || len(c.Classes.Names) >= 2, "classes.names", len(c.Classes.Names), "two names or more, or classes.open: true")
 	for i, name := range c.Classes.Names[:min(len(c.Classes.Names), maxClasses)] {
-		check(name != "" && len(name) <= MaxLabel, "classes.names", name, "1 to 256 bytes each")
-		check(!slices.Contains(c.Classes.Names[:i], name), "classes.names", name, "no name twice")
+		errs = append(errs,
+			model.CheckSetting(name != "" && len(name) <= MaxLabel, "classes.names", name, "1 to 256 bytes each"),
+			model.CheckSetting(!slices.Contains(c.Classes.Names[:i], name), "classes.names", name, "no name twice"))
 	}
-	check(c.Damping > 0 && c.Damping <= 1, "damping", c.Damping, "above 0, at most 1")
-	check(c.LabelNoise.Start <= c.LabelNoise.Max, "label_noise.start", c.LabelNoise.Start, "at most label_noise.max")
-	check(c.Track == 0 || (c.Track >= 10 && c.Track <= 1e9), "track", c.Track, "0, or a memory of 10 to 1e9 observations")
-	check(slices.Contains([]Temporal{TemporalOff, TemporalAuto, TemporalOn}, c.Temporal), "temporal", c.Temporal, "off, auto or on")
-	check(c.Experts.Regression == On || c.Experts.Regression == Off, "experts.regression", c.Experts.Regression, "on or off")
-	check(slices.Contains([]ForestSize{FullForest, SmallForest, NoForest, StoredForest}, c.Experts.Forest), "experts.forest", c.Experts.Forest, "on, small or off")
-	check(c.ClassWeights.Mode == Unweighted || c.ClassWeights.Mode == Balanced, "class_weights.mode", c.ClassWeights.Mode, "none or balanced")
-	check(c.Conformal.Coverage == 0 || c.Conformal.Coverage >= 0.5 && c.Conformal.Coverage <= 0.999, "conformal.coverage", c.Conformal.Coverage, "0 (no sets), or 0.5 to 0.999")
-	check(slices.Contains([]drift.Detector{drift.Off, drift.ADWIN, drift.PageHinkley}, c.Drift.Detector), "drift.detector", c.Drift.Detector, "adwin, page-hinkley or off")
-	check(slices.Contains([]drift.Signal{drift.OnLogLoss, drift.OnError, drift.OnNovelty}, c.Drift.On), "drift.on", c.Drift.On, "log_loss, error or novelty")
-	check(slices.Contains([]drift.Action{drift.ActionNone, drift.ActionForget, drift.ActionReseed, drift.ActionRollback}, c.Drift.Action), "drift.action", c.Drift.Action, "none, forget, reseed or rollback")
 	f := &c.Fleet
-	check(slices.Contains([]Unseen{"", ReportUnseen, MixUnseen}, f.Unseen), "fleet.unseen", f.Unseen, "report or mix")
-	check(slices.Contains([]fleet.Precision{0, fleet.Bfloat16, fleet.Float32}, f.Precision), "fleet.precision", f.Precision, "bfloat16 or float32")
-	check(f.Trust == f.Trust, "fleet.trust", f.Trust, "a number of standard errors")
-	check(len(c.Horizons) == 0 || len(c.fleetHorizons()) > 0, "fleet.horizons", f.Horizons, "some of the model's horizons")
-	check(len(c.Features) >= 1 && len(c.Features) <= MaxFeatures, "features", len(c.Features), "1 to 10000 features")
-	return errors.Join(errs...)
+	return errors.Join(append(errs,
+		model.CheckSetting(c.Kernel == Shared || c.Kernel == PerClass, "kernel", c.Kernel, "shared or per-class"),
+		model.CheckSetting(len(c.Horizons) >= 1 && len(c.Horizons) <= maxHorizons, "horizons", len(c.Horizons), "1 to 8 of them"),
+		model.CheckSetting(c.Batch.MaxWait == 0 || c.Batch.MaxWait >= time.Millisecond, "batch.max_wait", c.Batch.MaxWait, "0 (by count alone) or at least 1ms"),
+		model.CheckSetting(len(c.Classes.Names) <= maxClasses, "classes.names", len(c.Classes.Names), "at most 250 names"),
+		model.CheckSetting(c.Classes.Open || len(c.Classes.Names) >= 2, "classes.names", len(c.Classes.Names), "two names or more, or classes.open: true"),
+		model.CheckSetting(c.Damping > 0 && c.Damping <= 1, "damping", c.Damping, "above 0, at most 1"),
+		model.CheckSetting(c.LabelNoise.Start <= c.LabelNoise.Max, "label_noise.start", c.LabelNoise.Start, "at most label_noise.max"),
+		model.CheckSetting(c.Track == 0 || (c.Track >= 10 && c.Track <= 1e9), "track", c.Track, "0, or a memory of 10 to 1e9 observations"),
+		model.CheckSetting(slices.Contains([]Temporal{TemporalOff, TemporalAuto, TemporalOn}, c.Temporal), "temporal", c.Temporal, "off, auto or on"),
+		model.CheckSetting(c.Experts.Regression == On || c.Experts.Regression == Off, "experts.regression", c.Experts.Regression, "on or off"),
+		model.CheckSetting(slices.Contains([]ForestSize{FullForest, SmallForest, NoForest, StoredForest}, c.Experts.Forest), "experts.forest", c.Experts.Forest, "on, small or off"),
+		model.CheckSetting(c.ClassWeights.Mode == Unweighted || c.ClassWeights.Mode == Balanced, "class_weights.mode", c.ClassWeights.Mode, "none or balanced"),
+		model.CheckSetting(c.Conformal.Coverage == 0 || c.Conformal.Coverage >= 0.5 && c.Conformal.Coverage <= 0.999, "conformal.coverage", c.Conformal.Coverage, "0 (no sets), or 0.5 to 0.999"),
+		model.CheckSetting(slices.Contains([]drift.Detector{drift.Off, drift.ADWIN, drift.PageHinkley}, c.Drift.Detector), "drift.detector", c.Drift.Detector, "adwin, page-hinkley or off"),
+		model.CheckSetting(slices.Contains([]drift.Signal{drift.OnLogLoss, drift.OnError, drift.OnNovelty}, c.Drift.On), "drift.on", c.Drift.On, "log_loss, error or novelty"),
+		model.CheckSetting(slices.Contains([]drift.Action{drift.ActionNone, drift.ActionForget, drift.ActionReseed, drift.ActionRollback}, c.Drift.Action), "drift.action", c.Drift.Action, "none, forget, reseed or rollback"),
+		model.CheckSetting(slices.Contains([]Unseen{"", ReportUnseen, MixUnseen}, f.Unseen), "fleet.unseen", f.Unseen, "report or mix"),
+		model.CheckSetting(slices.Contains([]fleet.Precision{0, fleet.Bfloat16, fleet.Float32}, f.Precision), "fleet.precision", f.Precision, "bfloat16 or float32"),
+		model.CheckSetting(f.Trust == f.Trust, "fleet.trust", f.Trust, "a number of standard errors"),
+		model.CheckSetting(len(c.Horizons) == 0 || len(c.fleetHorizons()) > 0, "fleet.horizons", f.Horizons, "some of the model's horizons"),
+		model.CheckSetting(len(c.Features) >= 1 && len(c.Features) <= MaxFeatures, "features", len(c.Features), "1 to 10000 features"),
+	)...)
 }
 
 // MaxFeatures bounds the features of a model.

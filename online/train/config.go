@@ -121,27 +121,24 @@ func Default() Config {
 
 // Validate reports every field that is out of range, joined.
 func (t Config) Validate() error {
-	var errs []error
-	check := func(ok bool, key string, value any, want string) {
-		errs = append(errs, model.CheckSetting(ok, key, value, want))
-	}
 	full := t.Batch == 0
-	check(t.Passes >= 1 && t.Passes <= 1e6, "passes", t.Passes, "1 to 1000000")
-	check(t.Batch >= 0 && t.Batch <= 1e6, "batch", t.Batch, "0 (all samples) to 1000000")
-	check(slices.Contains([]Sites{Tied, Merged, Pairs, Rep}, t.Sites), "sites", t.Sites, "tied, merged, pairs or rep")
-	check(t.Optimizer == Adam || t.Optimizer == SignRule && full, "optimizer", t.Optimizer, "adam, or sign with full batches (batch 0)")
-	check(t.Rate >= 0 && t.Rate <= 1, "rate", t.Rate, "0 to 1")
-	check(t.Schedule == Constant || t.Schedule == Cosine || t.Schedule == InverseSqrt, "schedule", t.Schedule, "constant, cosine or sqrt")
-	check(t.Damping >= 0 && t.Damping <= 1, "damping", t.Damping, "above 0, at most 1; 0 chooses")
-	check(t.Prior >= 0 && !math.IsInf(t.Prior, 1), "prior", t.Prior, "a precision, 0 for none")
-	check(t.Settle >= 0 && t.Settle <= 1000, "settle", t.Settle, "0 to 1000 passes")
-	check(t.Patience >= 0, "patience", t.Patience, "a number of passes, 0 for none")
-	check(t.Tolerance >= 0, "tolerance", t.Tolerance, "nats a sample")
-	check(t.Scaling == PerFeature || t.Scaling == Plain || t.Scaling == Common, "scaling", t.Scaling, "feature, plain or common")
-	check(t.Start == KMeans || t.Start == Subset || t.Start == PerClassKMeans, "start", t.Start, "kmeans, subset or classes")
-	check(t.Length > 0.01 && t.Length < 100, "length", t.Length, "a factor, 0.01 to 100")
-	check(t.Noise > 1e-4 && t.Noise < 100, "noise", t.Noise, "a variance, 1e-4 to 100")
-	return errors.Join(errs...)
+	return errors.Join(
+		model.CheckSetting(t.Passes >= 1 && t.Passes <= 1e6, "passes", t.Passes, "1 to 1000000"),
+		model.CheckSetting(t.Batch >= 0 && t.Batch <= 1e6, "batch", t.Batch, "0 (all samples) to 1000000"),
+		model.CheckSetting(slices.Contains([]Sites{Tied, Merged, Pairs, Rep}, t.Sites), "sites", t.Sites, "tied, merged, pairs or rep"),
+		model.CheckSetting(t.Optimizer == Adam || t.Optimizer == SignRule && full, "optimizer", t.Optimizer, "adam, or sign with full batches (batch 0)"),
+		model.CheckSetting(t.Rate >= 0 && t.Rate <= 1, "rate", t.Rate, "0 to 1"),
+		model.CheckSetting(t.Schedule == Constant || t.Schedule == Cosine || t.Schedule == InverseSqrt, "schedule", t.Schedule, "constant, cosine or sqrt"),
+		model.CheckSetting(t.Damping >= 0 && t.Damping <= 1, "damping", t.Damping, "above 0, at most 1; 0 chooses"),
+		model.CheckSetting(t.Prior >= 0 && !math.IsInf(t.Prior, 1), "prior", t.Prior, "a precision, 0 for none"),
+		model.CheckSetting(t.Settle >= 0 && t.Settle <= 1000, "settle", t.Settle, "0 to 1000 passes"),
+		model.CheckSetting(t.Patience >= 0, "patience", t.Patience, "a number of passes, 0 for none"),
+		model.CheckSetting(t.Tolerance >= 0, "tolerance", t.Tolerance, "nats a sample"),
+		model.CheckSetting(t.Scaling == PerFeature || t.Scaling == Plain || t.Scaling == Common, "scaling", t.Scaling, "feature, plain or common"),
+		model.CheckSetting(t.Start == KMeans || t.Start == Subset || t.Start == PerClassKMeans, "start", t.Start, "kmeans, subset or classes"),
+		model.CheckSetting(t.Length > 0.01 && t.Length < 100, "length", t.Length, "a factor, 0.01 to 100"),
+		model.CheckSetting(t.Noise > 1e-4 && t.Noise < 100, "noise", t.Noise, "a variance, 1e-4 to 100"),
+	)
 }
 
 // rate is the learning rate after that number of passes.
