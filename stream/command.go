@@ -102,7 +102,9 @@ type mutation struct {
 }
 
 // commit queues a change of a model's state among the messages. done is called once it is
-// durable. It reports false if there is no room for it.
+// durable. It reports false if there is no room for it. Like eventMutation it is not inlined.
+//
+//go:noinline
 func (n *Node) commit(m *modelState, what string, change func(*committer), done func()) bool {
 	order := &mutation{reply: newReply(nil, func(ResponsePayload) {})}
 	order.apply = func(c *committer, _ bool) (func() map[string]any, error) {
@@ -374,7 +376,9 @@ func (n *Node) classRename(r *request) (*mutation, error) {
 
 // eventMutation makes a mutation that journals an event among the labels; the learner
 // applies it in this order. A request that the broker repeats is applied once. brings are the
-// classes of a Replace (online.ClassRecords).
+// classes of a Replace (online.ClassRecords). It is not inlined: each command would have a copy of apply.
+//
+//go:noinline
 func (r *request) eventMutation(ev online.Event, data map[string]any, brings []online.Record) *mutation {
 	m := r.models[0]
 	ev.Key = r.key

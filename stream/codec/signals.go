@@ -109,7 +109,10 @@ func (s Stream) SignalNames() []string {
 }
 
 // StageConfig returns the configuration of the stage, with the signals of all inputs and
-// those of one-hot rules. It is not Set where the stream has no signals.
+// those of one-hot rules. It is not Set where the stream has no signals. It is not inlined: the
+// value is large.
+//
+//go:noinline
 func (s Stream) StageConfig() signal.Config {
 	c := s.Stage
 	c.Signals = s.SignalNames()

@@ -81,7 +81,9 @@ func suggestion(word, before string, known []string) string {
 }
 
 // Action returns f as a cobra RunE: an error without an exit code gets
-// exit.Runtime.
+// exit.Runtime. It is not inlined: each command would have a copy of the function.
+//
+//go:noinline
 func Action(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return exit.With(exit.Runtime, f(cmd, args))
