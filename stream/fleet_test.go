@@ -196,6 +196,7 @@ func (n *simNode) exchange() {
 		for _, other := range n.in.nodes {
 			other.deliver(p.Topic, p.Payload, false)
 		}
+		n.deliver(p.Topic, p.Payload, true) // it asks whether the broker keeps it
 	}
 }
 

@@ -39,6 +39,7 @@ func TestAskedBeforeLeaving(t *testing.T) {
 	a, b := w.start("a", 0, plain), w.start("b", 0, plain)
 	a.labels, b.labels = 200, 200
 	w.pass(10 * time.Second)
+	a.asked = nil
 	a.disconnect()
 	w.lost = func(n *node, topic string) bool { return n == a && strings.HasSuffix(topic, "/b") }
 	a.connect()

@@ -76,6 +76,7 @@ func TestContributionOfAdoptedBasis(t *testing.T) {
 		b.vain, b.labels = true, 50
 		w.pass(6 * time.Second)
 		equal(t, "published", b.published, 1)
+		b.own.kept = core.MaxBytes // nothing is asked for
 		all, err := b.Publish(w.now, contribution(t, "b", 50, 2))
 		if err != nil {
 			t.Fatal(err)

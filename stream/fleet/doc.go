@@ -23,7 +23,8 @@
 //
 // # Proof of delivery
 //
-// A broker may acknowledge a message and drop it, or end the connection. A contribution
-// therefore counts as kept once it has come back on the subscription, and after each
+// A broker may acknowledge a message and drop it, or end the connection, or pass the message on and
+// not keep it. A contribution therefore counts as kept once it has come back on the subscription and,
+// if it is larger than those before, once more when the broker was asked for it; after each
 // reconnect once the broker has sent it again.
 package fleet

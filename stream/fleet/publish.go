@@ -23,13 +23,21 @@ type own struct {
 	parts        int
 	published    bool   // by this process
 	known        bool   // by this process, or by the one before
-	fresh        bool   // it has not come back yet
 	again        bool   // it has to be published again
 	limit        int    // of a message, halved whenever one was not kept; 0: that of the configuration
 	cleared      bool   // the broker had it, and somebody has removed it
-	reported     bool   // fleet_not_kept, since the last one that was kept
 	strikes      int    // connections that ended right after it
 	stopped      string // why nothing is published any more; "": it is
+	echo
+}
+
+// echo is what has become of the latest publication at the broker.
+type echo struct {
+	fresh    bool      // it is not known yet whether the broker keeps it
+	passed   time.Time // when the broker has passed it on; zero: it has not
+	twice    bool      // it was published again, since the broker had passed it on and did not keep it
+	kept     int       // bytes of the largest message that the broker keeps, as it has shown in this connection
+	reported bool      // fleet_not_kept, since the last one that was kept
 }
 
 // former is the message of another process that the broker brought last: of an earlier one,
@@ -179,7 +187,10 @@ func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, reta
 	case m.cfg.Follows() && !retained: // of another process, which has the name
 		return
 	case c.Instance == m.instance && c.Version == o.Version:
-		o.fresh, o.again, o.cleared, o.reported, o.strikes = false, false, false, false, 0
+		o.again, o.cleared, o.strikes = false, false, 0
+		if m.cameBack(now, retained); !o.at.Before(m.link.at) { // says nothing about what the broker has kept before
+			return
+		}
 	case c.Instance == m.instance && !o.fresh: // an older one, to which the broker has gone back
 		o.again = true
 		return
@@ -305,7 +316,7 @@ func (m *Member) Publish(now time.Time, c *core.Contribution) ([]Publication, er
 		all = append(all, Publication{Topic: m.topics.Part(m.name, i)})
 	}
 	o.Version, o.at, o.labels, o.waiting, o.bytes, o.parts = next, now, c.N, time.Time{}, len(data), parts
-	o.published, o.known, o.fresh, o.again, o.cleared = true, true, true, false, false
+	o.published, o.known, o.fresh, o.passed, o.again, o.cleared = true, true, true, time.Time{}, false, false
 	m.basis.former, m.classes = false, c.Classes
 	m.info.published()
 	return all, nil
@@ -331,7 +342,25 @@ func (m *Member) NotReady(now time.Time) {
 	}
 }
 
-// checkEcho looks for a publication that does not come back. It waits behind the retained
+// cameBack notes that the latest publication has come from the broker. A broker may pass on a message
+// and not keep it, because it is too large to be kept, or one too many: one that is larger than what the
+// broker has shown to keep is asked for.
+func (m *Member) cameBack(now time.Time, retained bool) {
+	o := &m.own
+	size, answer := min(o.bytes, m.limit()), !o.passed.IsZero() && m.asked(m.name) && !m.asking.open[m.name].Before(o.passed)
+	switch {
+	case retained || answer: // not all brokers mark a retained message
+		o.kept = max(o.kept, size)
+	case size > o.kept && o.fresh:
+		if o.passed.IsZero() {
+			o.passed, m.asking.own, m.asking.due = now, now, append(m.asking.due, m.name)
+		}
+		return
+	}
+	o.fresh, o.twice, o.reported = false, false, false
+}
+
+// checkEcho looks for a publication that does not come back, or is not kept. It waits behind the retained
 // messages, which a slow connection brings for minutes; if they are more than a broker sends at
 // once, the publication may be one of those that it has left out.
 func (m *Member) checkEcho(now time.Time) {
@@ -354,6 +383,10 @@ func (m *Member) checkEcho(now time.Time) {
 		return
 	}
 	o.fresh = false
+	if !o.passed.IsZero() && !o.twice { // a broker that starts may not keep anything yet
+		o.twice, o.again = true, true
+		return
+	}
 	many := m.link.retained > askAllBelow
 	if !o.reported {
 		o.reported = true
@@ -361,7 +394,11 @@ func (m *Member) checkEcho(now time.Time) {
 		if many {
 			why = fmt.Sprintf("it has sent %d others: raise the number that it sends at once (mosquitto: max_queued_messages), or give each site a concept of its own", m.link.retained)
 		}
-		m.event("fleet_not_kept", fmt.Sprintf("the contribution of %d bytes did not come back from the broker within %v: %s", o.bytes, keptWithin, why))
+		what := fmt.Sprintf("did not come back from the broker within %v", keptWithin)
+		if !o.passed.IsZero() {
+			what, why = "came back, and the broker does not keep it", "does it limit the size or the number of retained messages (EMQX: max_payload_size, max_retained_messages)?"
+		}
+		m.event("fleet_not_kept", fmt.Sprintf("the contribution of %d bytes %s: %s", o.bytes, what, why))
 	}
 	if !many {
 		m.halve()
@@ -395,7 +432,7 @@ func (m *Member) limit() int {
 func (m *Member) strike(now time.Time) bool {
 	o := &m.own
 	since := latest(o.at, m.link.at)
-	if !o.published || !o.fresh || o.stopped != "" || now.Sub(since) >= lostWithin {
+	if !o.published || !o.fresh || !o.passed.IsZero() || o.stopped != "" || now.Sub(since) >= lostWithin {
 		return false
 	}
 	if o.strikes++; o.strikes < maxStrikes {

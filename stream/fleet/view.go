@@ -73,7 +73,7 @@ type Own struct {
 	N        uint64 `json:"n"`                 // labels in it
 	Bytes    int    `json:"bytes"`             // of it
 	Parts    int    `json:"parts"`             // of it; 0: one message
-	Kept     bool   `json:"kept"`              // it came back from the broker, and was not removed
+	Kept     bool   `json:"kept"`              // the broker keeps it, as it has shown, and it was not removed
 	Cleared  bool   `json:"cleared,omitempty"` // it was removed from the broker; the next one follows
 	Lost     bool   `json:"lost,omitempty"`    // it, or the one before, did not come back in time: event fleet_not_kept
 	// Stopped is the reason why nothing is published any more; "": it is.

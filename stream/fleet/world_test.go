@@ -52,6 +52,8 @@ type world struct {
 	now   time.Time
 	kept  map[string]string
 	limit int                              // bytes of a message, above which the broker drops it without a word
+	keeps int                              // bytes of a message, above which the broker passes it on and does not keep it; 0: it keeps all
+	plain bool                             // the broker does not mark the messages that it has kept
 	lost  func(n *node, topic string) bool // the broker does not send a message; nil: it sends all
 	nodes []*node
 }
@@ -105,7 +107,7 @@ func (n *node) retained(filter string) {
 	for _, topic := range slices.Sorted(maps.Keys(n.in.kept)) {
 		rest := strings.TrimPrefix(topic, "edge/fleet/c/")
 		if match, _ := path.Match(strings.ReplaceAll(filter, "+", "*"), rest); (match || filter == "#") && !n.in.loses(n, topic) {
-			n.Receive(n.in.now, topic, []byte(n.in.kept[topic]), true)
+			n.Receive(n.in.now, topic, []byte(n.in.kept[topic]), !n.in.plain)
 		}
 	}
 }
@@ -122,7 +124,10 @@ func (w *world) publish(p Publication) {
 	if w.limit > 0 && len(p.Payload) > w.limit {
 		return
 	}
-	if w.kept[p.Topic] = string(p.Payload); len(p.Payload) == 0 {
+	if w.keeps == 0 || len(p.Payload) <= w.keeps {
+		w.kept[p.Topic] = string(p.Payload)
+	}
+	if len(p.Payload) == 0 {
 		delete(w.kept, p.Topic)
 	}
 	for _, n := range w.nodes {

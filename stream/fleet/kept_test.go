@@ -1,0 +1,57 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// A broker may pass on a message that it does not keep, because it keeps only smaller ones. Such a
+// contribution follows in smaller messages, and who comes later gets it.
+func TestPassedOnAndNotKept(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 0, plain)
+	a.labels, a.size, w.keeps = 200, 200, 9000
+	w.pass(15 * time.Second)
+	if v := a.View(w.now, Model{}); v.Kept {
+		t.Errorf("the view is %+v", v.Own)
+	}
+	w.pass(2 * time.Minute)
+	equal(t, "kept, parts", []any{a.View(w.now, Model{}).Kept, a.own.parts > 1}, []any{true, true})
+	if events := a.of("fleet_not_kept"); len(a.happened()) != 1 || !strings.Contains(events[0], "the broker does not keep it") {
+		t.Errorf("the events are %q", a.events)
+	}
+	late := w.start("late", 0, plain)
+	w.pass(10 * time.Second)
+	equal(t, "members of the late one", len(late.peers), 1)
+}
+
+// A broker that starts may keep nothing at first: the contribution is published again as it is.
+func TestNothingIsKeptAtFirst(t *testing.T) {
+	w := newWorld(t)
+	w.keeps = 1
+	a := w.start("a", 0, plain)
+	a.labels, a.size = 200, 50
+	w.pass(12 * time.Second)
+	w.keeps = 0
+	w.pass(30 * time.Second)
+	equal(t, "published, parts, kept", []any{a.published, a.own.parts, a.View(w.now, Model{}).Kept}, []any{2, 0, true})
+	equal(t, "events", a.happened(), []string(nil))
+}
+
+// The own message is asked for if it is larger than those before, also where the broker marks no retained message.
+func TestAskedWhetherItIsKept(t *testing.T) {
+	for _, unmarked := range []bool{false, true} {
+		w := newWorld(t)
+		w.plain = unmarked
+		a := w.start("a", 0, plain)
+		for _, a.size = range []int{60, 50, 40, 30} {
+			a.labels += 100
+			w.pass(90 * time.Second)
+			equal(t, "kept", a.View(w.now, Model{}).Kept, true)
+		}
+		equal(t, "published, asked", []any{a.published, a.asked}, []any{4, []string{"edge/fleet/c/a"}})
+		equal(t, "events", a.happened(), []string(nil))
+		equal(t, "subscriptions", len(a.open), 0)
+	}
+}
