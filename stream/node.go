@@ -181,6 +181,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 		Event: func(kind, detail string) { n.report.event("", kind, detail) },
 		Serve: func(ctx context.Context, c *mqtt.Conn) {
 			n.report.birth()
+			defer time.AfterFunc(mqtt.RepeatAfter, n.report.repeat).Stop()
 			defer n.fleets.serve(c)()
 			n.outbox.Serve(ctx, c)
 		},

@@ -141,9 +141,14 @@ func (r *reporter) reportDue(last []reported, now time.Time) (next time.Time) {
 
 // birth publishes the first messages of a new connection.
 func (r *reporter) birth() {
+	r.repeat()
+	r.final()
+}
+
+// repeat publishes again what follows no change for long.
+func (r *reporter) repeat() {
 	r.info()
 	r.announce()
-	r.final()
 }
 
 // final publishes the last values of the retained topics.

@@ -375,6 +375,7 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 	defer again.Stop()
 	lasts := time.NewTimer(shortConnection)
 	defer lasts.Stop()
+	defer time.AfterFunc(RepeatAfter, func() { wake(conn.denied) }).Stop()
 	denied, rest := conn.denied, (<-chan time.Time)(nil)
 	for {
 		select {

@@ -10,6 +10,10 @@ const (
 
 const offlineWithin = time.Second // wait for the acknowledgement of the offline message
 
+// RepeatAfter is the time of a connection after which the first retained messages are published once
+// more. EMQX listens before it keeps messages, and a client that was away connects to it at once.
+const RepeatAfter = time.Minute
+
 // contradictEvery is the least time between two messages that contradict another client.
 const contradictEvery = 10 * time.Second
 

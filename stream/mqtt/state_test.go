@@ -101,6 +101,17 @@ func (b *denier) deny(lasts time.Duration) (events []string) {
 	return events
 }
 
+// A broker may not keep the first state, because it is still starting: a client publishes it once more.
+func TestStateIsRepeated(t *testing.T) {
+	bubble("unasked", t, func(t *testing.T) {
+		b := &denier{refuse: true}
+		b.deny(time.Hour)
+		if want := []string{stateOnline, stateOnline, stateOffline}; !slices.Equal(b.states, want) {
+			t.Errorf("the states are %q, want %q", b.states, want)
+		}
+	})
+}
+
 // A client contradicts another one that says the node is offline, at once, and so seldom that two of
 // them do not fight.
 func TestContradictsAnotherClient(t *testing.T) {

@@ -1,0 +1,72 @@
+package stream
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"edge/stream/mqtt"
+)
+
+// A broker may keep nothing of what comes right after its start: what says who the node is is
+// published once more.
+func TestInfoIsRepeated(t *testing.T) {
+	in("", t, func(t *testing.T) {
+		published := map[string]int{}
+		var all sync.WaitGroup
+		dial := func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
+			client, broker := net.Pipe()
+			all.Go(func() { countPublished(broker, published) })
+			return client, nil
+		}
+		cfg, m := testConfig()
+		cfg.MQTT.Servers, cfg.HomeAssistant = []string{"mqtt://broker"}, DefaultHomeAssistant()
+		cfg.HomeAssistant.Enabled = true
+		n := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), Dial: dial, Log: slog.New(slog.DiscardHandler)})
+		ctx, stop := context.WithCancel(t.Context())
+		all.Go(func() { n.Run(ctx) })
+		time.Sleep(2 * mqtt.RepeatAfter)
+		stop()
+		all.Wait()
+		want := map[string]int{"edge/n1/info": 2, "edge/n1/state": 3, "homeassistant/device/edge_n1_bearing/config": 2} // and offline
+		for topic, n := range want {
+			if got := published[topic]; got != n {
+				t.Errorf("%s was published %d times, want %d", topic, got, n)
+			}
+		}
+	})
+}
+
+// countPublished is a broker that counts the messages of a client by topic.
+func countPublished(nc net.Conn, published map[string]int) {
+	defer nc.Close()
+	for {
+		p, err := packets.ReadPacket(nc)
+		if err != nil {
+			return
+		}
+		switch p := p.(type) {
+		case *packets.ConnectPacket:
+			io.WriteString(nc, "\x20\x02\x00\x00")
+		case *packets.SubscribePacket:
+			answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
+			answer.MessageID, answer.ReturnCodes = p.MessageID, p.Qoss
+			answer.Write(nc)
+		case *packets.PublishPacket:
+			published[p.TopicName]++
+			answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+			answer.MessageID = p.MessageID
+			answer.Write(nc)
+		case *packets.PingreqPacket:
+			io.WriteString(nc, "\xd0\x00")
+		}
+	}
+}
