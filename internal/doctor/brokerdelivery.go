@@ -25,7 +25,7 @@ func (p *brokerProbe) retained(ctx context.Context) (err error) {
 	}
 	defer keeper.Close()
 	if err := p.publishOver(ctx, keeper, topic, true, []byte("kept")); err != nil && ctx.Err() == nil {
-		p.d.fail(name, "the broker refuses them and ends the connection: "+err.Error()+"; a daemon could not stay connected", "allow them (mosquitto: retain_available true)")
+		p.d.fail(name, "the broker refuses them and ends the connection: "+err.Error()+"; a daemon could not stay connected", "allow them (mosquitto, EMQX: retain_available true)")
 		return nil
 	}
 	defer func() { // also where the test failed
@@ -37,7 +37,7 @@ func (p *brokerProbe) retained(ctx context.Context) (err error) {
 	}
 	if !kept {
 		p.unfit = "keeps no retained messages"
-		p.d.warn(name, "the broker keeps none: a client that connects later does not see whether the node is online, nor its scores; Home Assistant forgets the models when it starts", "allow them (mosquitto: retain_available true)")
+		p.d.warn(name, "the broker keeps none: a client that connects later does not see whether the node is online, nor its scores; Home Assistant forgets the models when it starts", "allow them (mosquitto, EMQX: retain_available true)")
 		return nil
 	}
 	found, err := p.finds(ctx, topic, p.topic+"/+")

@@ -49,7 +49,7 @@ func (p *brokerProbe) fleets(ctx context.Context) error {
 				fmt.Sprintf("let user %s write %s and %s/#, and read %s; retained messages have to be kept, and sent to subscriptions with a wildcard (docs/guide/fleet.md)", p.user(), own, own, topics.Filter()), figure)
 		case size < need:
 			p.d.add(check, Warn, fmt.Sprintf("the broker keeps contributions of %s, and not of %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(above))),
-				fmt.Sprintf("set models.%s.fleet.max_message to %d, so that larger ones go in parts; or raise the broker's limit (mosquitto: message_size_limit, max_packet_size)", name, size), figure)
+				fmt.Sprintf("set models.%s.fleet.max_message to %d, so that larger ones go in parts; or raise the broker's limit (mosquitto: message_size_limit, max_packet_size; EMQX: max_packet_size, and max_payload_size of retainer)", name, size), figure)
 		default:
 			p.d.add(check, OK, fmt.Sprintf("the broker keeps contributions of %s, and sends them to subscriptions with a wildcard", terminal.Bytes(uint64(need))), "", figure)
 		}

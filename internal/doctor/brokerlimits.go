@@ -46,7 +46,7 @@ func (p *brokerProbe) window(ctx context.Context) error {
 	}
 	detail += fmt.Sprintf("; mqtt.inflight_window is %d", need)
 	if n < need {
-		p.d.add(name, Warn, detail+": each group waits for journal_flush in vain", fmt.Sprintf("set mqtt.inflight_window to %d, or raise the broker's (mosquitto: max_inflight_messages)", max(n-n/5, 1)), figure)
+		p.d.add(name, Warn, detail+": each group waits for journal_flush in vain", fmt.Sprintf("set mqtt.inflight_window to %d, or raise the broker's (mosquitto: max_inflight_messages, EMQX: max_inflight)", max(n-n/5, 1)), figure)
 		return nil
 	}
 	p.d.add(name, OK, detail, "", figure)
@@ -112,20 +112,20 @@ func (p *brokerProbe) session(ctx context.Context) (err error) {
 func (p *brokerProbe) judgeSession(n, sent int, resumed bool) {
 	const name, few = "queue while away", 100
 	figure := map[string]any{"kept": n, "sent": sent, "session_present": resumed}
-	note := "whether it does so over its own restart cannot be tried from here (mosquitto: persistence true)"
+	note := "whether it does so over its own restart cannot be tried from here (mosquitto: persistence true; EMQX forgets it, and sessions whose client is away for session_expiry_interval, 2 h)"
 	if !resumed {
 		note = "it does not say that it has a session (Session Present is 0, as with ActiveMQ 5); " + note
 	}
 	switch {
 	case n == 0:
-		p.d.add(name, Fail, "the broker forgets a client's session when it disconnects: what comes while the node is away is lost", "allow persistent sessions (mosquitto: no persistent_client_expiration of seconds, max_queued_messages above 0)", figure)
+		p.d.add(name, Fail, "the broker forgets a client's session when it disconnects: what comes while the node is away is lost", "allow persistent sessions (mosquitto: no persistent_client_expiration of seconds, max_queued_messages above 0; EMQX: session_expiry_interval)", figure)
 	case n < sent:
 		grade := OK
 		if n < few {
 			grade = Warn
 		}
 		p.d.add(name, grade, fmt.Sprintf("the broker keeps %d messages for a node that is away, and drops the rest silently; %s", n, note),
-			fmt.Sprintf("at 1 message a second that is an outage of %s: raise it for the longest that you expect (mosquitto: max_queued_messages)", terminal.Duration(time.Duration(n)*time.Second)), figure)
+			fmt.Sprintf("at 1 message a second that is an outage of %s: raise it for the longest that you expect (mosquitto: max_queued_messages, EMQX: max_mqueue_len)", terminal.Duration(time.Duration(n)*time.Second)), figure)
 	default:
 		p.d.add(name, OK, fmt.Sprintf("the broker keeps %d messages and more for a node that is away; %s", sent, note), "", figure)
 	}
@@ -155,13 +155,13 @@ func (p *brokerProbe) payload(ctx context.Context) error {
 	figure := map[string]int{"passes": size, "configured": need}
 	switch {
 	case size < least:
-		p.d.add(name, Fail, fmt.Sprintf("not even %d bytes pass", 2*size), "raise the broker's limit (mosquitto: max_packet_size, message_size_limit)", figure)
+		p.d.add(name, Fail, fmt.Sprintf("not even %d bytes pass", 2*size), "raise the broker's limit (mosquitto: max_packet_size, message_size_limit; EMQX: max_packet_size)", figure)
 	case size < min(first, ownPayload):
 		p.d.add(name, Fail, fmt.Sprintf("%d bytes pass, %d do not; the daemon's own info and predictions may be as large, and are discarded then", size, 2*size),
-			"raise the broker's limit (mosquitto: max_packet_size, message_size_limit)", figure)
+			"raise the broker's limit (mosquitto: max_packet_size, message_size_limit; EMQX: max_packet_size)", figure)
 	case size < first:
 		p.d.add(name, Warn, fmt.Sprintf("%s pass, %s do not; max_payload allows %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(2*size)), terminal.Bytes(uint64(need))),
-			"raise the broker's limit (mosquitto: max_packet_size, message_size_limit), or lower max_payload of the streams to what is sent", figure)
+			"raise the broker's limit (mosquitto: max_packet_size, message_size_limit; EMQX: max_packet_size), or lower max_payload of the streams to what is sent", figure)
 	default:
 		p.d.add(name, OK, fmt.Sprintf("%s pass; max_payload allows %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(need))), "", figure)
 	}
