@@ -144,7 +144,7 @@ func TestContradictsAnotherClient(t *testing.T) {
 	})
 	bubble("what the broker had kept is no news, and the subscription is not necessary", t, func(t *testing.T) {
 		b := &denier{refuse: true}
-		if events := b.deny(time.Minute); len(events) > 0 {
+		if events := b.deny(RepeatAfter - time.Second); len(events) > 0 {
 			t.Errorf("events %q", events)
 		}
 		equalTexts(t, "states", b.states, []string{stateOnline, stateOffline})
