@@ -20,7 +20,7 @@ import (
 func TestSentAgain(t *testing.T) {
 	type repeats struct{ renewed, dup bool } // the identifier of a repeated message, and its flag
 	for name, of := range map[string]repeats{
-		"mosquitto": {dup: true}, "nats": {dup: true}, "rabbitmq": {renewed: true, dup: true}, "activemq": {dup: true}, "flashmq": {},
+		"mosquitto": {dup: true}, "nats": {dup: true}, "rabbitmq": {renewed: true, dup: true}, "activemq": {dup: true}, "flashmq": {}, "emqx": {dup: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broker := brokertest.New(t, brokertest.Servers[name].Start)

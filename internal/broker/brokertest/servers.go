@@ -31,6 +31,7 @@ var Servers = map[string]Server{
 	"activemq": {ActiveMQ, true},  // denies each session that it resumes
 	"rabbitmq": {RabbitMQ, false}, // a new consumer may get new messages before those of its predecessor
 	"flashmq":  {FlashMQ, true},   // sets no DUP flag
+	"emqx":     {EMQX, true},
 }
 
 // Mosquitto starts a mosquitto with its default settings.
@@ -131,6 +132,20 @@ func FlashMQ(t *testing.T, addr string) (stop func()) {
 	config := writeFile(t, "flashmq.conf", fmt.Sprintf("log_file %s/log\nstorage_dir %s\nallow_anonymous true\nmax_qos_msg_pending_per_client 65535\n"+
 		"listen {\nprotocol mqtt\nport %s\ninet4_bind_address %s\ninet_protocol ip4\n}\n", dir, dir, port, host))
 	return serve(t, addr, exec.Command(program, "--config-file", config), terminate)
+}
+
+// EMQX starts an EMQX 5 at addr, whose sessions are in memory. CI does not install it, since Debian has none.
+func EMQX(t *testing.T, addr string) (stop func()) {
+	t.Helper()
+	program, err := exec.LookPath("emqx")
+	if err != nil {
+		t.Skip("emqx is not installed: " + err.Error())
+	}
+	cmd := exec.Command(program, "foreground")
+	cmd.Env = append(os.Environ(), "EMQX_NODE__DATA_DIR="+t.TempDir(), "EMQX_NODE__NAME=edge@127.0.0.1", "EMQX_DASHBOARD__LISTENERS__HTTP__BIND=0",
+		"EMQX_LISTENERS__TCP__DEFAULT__BIND="+addr, "EMQX_MQTT__MAX_MQUEUE_LEN=infinity",
+		"EMQX_LISTENERS__SSL__DEFAULT__ENABLE=false", "EMQX_LISTENERS__WS__DEFAULT__ENABLE=false", "EMQX_LISTENERS__WSS__DEFAULT__ENABLE=false")
+	return serve(t, addr, cmd, kill)
 }
 
 // lookUp returns the path of a program, and skips the test if it is not installed.
