@@ -55,3 +55,19 @@ func TestAskedWhetherItIsKept(t *testing.T) {
 		equal(t, "subscriptions", len(a.open), 0)
 	}
 }
+
+// A broker that restarts without its messages, before it has answered whether it keeps the own one, gets it again as it was.
+func TestRestartsBeforeTheAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.keeps = 1
+	a := w.start("a", 0, plain)
+	a.labels, a.size = 200, 50
+	w.pass(7 * time.Second)
+	equal(t, "published, passed on, fresh", []any{a.published, !a.own.passed.IsZero(), a.own.fresh}, []any{1, true, true})
+	a.disconnect()
+	w.keeps = 0
+	a.connect()
+	w.pass(30 * time.Second)
+	equal(t, "published, parts, kept", []any{a.published, a.own.parts, a.View(w.now, Model{}).Kept}, []any{2, 0, true})
+	equal(t, "events", a.happened(), []string(nil))
+}

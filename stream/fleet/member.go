@@ -175,7 +175,7 @@ func (m *Member) Connected(now time.Time) {
 		a.connected()
 	}
 	m.link = link{up: true, number: m.link.number + 1, at: now, before: m.link.before, arrived: now, owns: m.own.known && !m.own.reported}
-	m.own.passed, m.own.kept = time.Time{}, 0
+	m.own.connected()
 	if m.own.epoch == 0 { // this broker may have lost what an earlier connection brought
 		m.own.found, m.own.former = false, former{}
 	}

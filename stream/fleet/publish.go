@@ -40,6 +40,13 @@ type echo struct {
 	reported bool      // fleet_not_kept, since the last one that was kept
 }
 
+// connected forgets what the broker has shown in an earlier connection. A publication that it has passed on
+// is no longer asked for: what it keeps of it comes with the retained messages.
+func (e *echo) connected() {
+	e.fresh = e.fresh && e.passed.IsZero()
+	e.passed, e.kept = time.Time{}, 0
+}
+
 // former is the message of another process that the broker brought last: of an earlier one,
 // or of one that runs under the same name, which has displaced this one.
 type former struct {
