@@ -377,8 +377,8 @@ func decimal(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	switch {
 	case math.IsInf(v, 0):
-		if sign, found := strings.CutSuffix(text, infinite); found && len(sign) <= 1 {
-			text = sign + "Infinity"
+		if strings.TrimPrefix(text, "-") == infinite {
+			text = strings.Replace(text, infinite, "Infinity", 1)
 		}
 		return 0, fmt.Errorf("%.40s is %w", text, errRange)
 	case err != nil:

@@ -38,7 +38,7 @@ func beginsJSON(payload []byte) bool { return holdsJSON(string(bytes.TrimSpace(p
 // isJSON reports whether a payload is an object or an array of JSON.
 func isJSON(payload []byte) bool { return beginsJSON(payload) && gjson.ValidBytes(payload) }
 
-// unlessJSON returns the refusal of a payload of lines, with the format if it has none, but JSON.
+// unlessJSON returns err, the refusal of a payload of lines; or one that names the format, if the payload is JSON.
 func unlessJSON(payload []byte, err *Refusal) *Refusal {
 	if isJSON(payload) {
 		return Refuse(Malformed, "it looks like %s", otherFormat(payload))

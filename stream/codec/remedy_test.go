@@ -65,6 +65,7 @@ func TestRemedies(t *testing.T) {
 		{FormatCBOR, "\xa1\x61x\xf9\x7c\x00", "not_a_number: signal \"x\": Infinity is beyond the range of a float64"},
 		{FormatCBOR, "\xa1\x61x\xf9\xfc\x00", "-Infinity is beyond the range of a float64"},
 		{FormatCBOR, "\xa1\x61x\x651e999", "1e999 is beyond the range of a float64"},
+		{FormatJSON, `{"x":21e9999}`, "21e9999 is beyond the range of a float64"},
 		{FormatValue, "12:30", `signal "x" is "12:30": want a number`},
 		{FormatValue, "1795363500.123:0.1:0.2", `signal "x" is "0.1:0.2": want a number`},
 		{formatCSV, "$GP,1,2", `3 cells, want 2; columns may have "" for one that is not read`},
