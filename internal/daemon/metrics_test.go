@@ -17,7 +17,7 @@ import (
 // metricNames are the names that dashboards depend on.
 var metricNames = []string{
 	"edge_messages_received_total", "edge_messages_rejected_total", "edge_messages_dropped_total", "edge_redelivered_total",
-	"edge_predictions_total", "edge_learned_total", "edge_predict_seconds", "edge_learn_seconds", "edge_store_commit_seconds",
+	"edge_predictions_total", "edge_learned_total", "edge_learned_samples", "edge_predict_seconds", "edge_learn_seconds", "edge_store_commit_seconds",
 	"edge_queue_length", "edge_unacked_messages", "edge_pending_labels", "edge_cholesky_retries_total", "edge_batch_rollbacks_total", "edge_labels_forgotten_total",
 	"edge_prequential_accuracy", "edge_log_loss", "edge_ece", "edge_store_bytes", "edge_store_written_bytes_total", "edge_connected",
 	"edge_last_message_timestamp_seconds", "edge_build_info", "edge_label_delay_seconds", "edge_label_corrections_total", "edge_features_missing_total",
@@ -55,7 +55,7 @@ func TestMetrics(t *testing.T) {
 		`edge_messages_received_total{stream="pump"} 122`,
 		`edge_messages_rejected_total{stream="pump",reason="malformed"} 1`,
 		`edge_messages_rejected_total{stream="none",reason="unrouted"} 0`,
-		`edge_learned_total{model="wear",class="ok"} 80`, `edge_learned_total{model="wear",class="worn"} 40`,
+		`edge_learned_total{model="wear"} 120`, `edge_learned_samples{model="wear",class="ok"} 80`, `edge_learned_samples{model="wear",class="worn"} 40`,
 		`edge_pending_labels{model="wear"} 1`, `edge_queue_length{queue="in"} 0`, `edge_unacked_messages 0`,
 		`edge_predict_seconds_count{model="wear"} 121`,
 		fmt.Sprintf(`edge_prequential_accuracy{model="wear"} %v`, 1-status.Scores.Error),

@@ -138,7 +138,8 @@ func readDropped(s *scrape, to *values) {
 
 func learningMetrics() []metric {
 	return []metric{
-		{"edge_learned_total", "Samples in the model since it began, by label.", kindCounter, labelled("model", "class"), eachModelTo(func(m *modelScrape, to *values) {
+		{"edge_learned_total", "Labels given to the model since the start, corrections among them.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Learned) })},
+		{"edge_learned_samples", "Samples in the model since it began, by label.", kindGauge, labelled("model", "class"), eachModelTo(func(m *modelScrape, to *values) {
 			for k, class := range m.posterior.Classes() {
 				to.add(float64(m.posterior.Counts[k]), m.Name, metricLabel(class))
 			}

@@ -197,7 +197,7 @@ func (s *soak) learned() (n float64) {
 		s.t.Fatal(err)
 	}
 	for name, value := range values {
-		if strings.HasPrefix(name, "edge_learned_total{") {
+		if strings.HasPrefix(name, "edge_learned_samples{") {
 			v, _ := strconv.ParseFloat(value, 64)
 			n += v
 		}

@@ -258,8 +258,8 @@ func differences(t *testing.T, config, store string, n int, row func(int) *datas
 	return "the journal holds the rows; the difference is older"
 }
 
-// learnedSoFar counts the samples that a daemon has learnt since its start.
-func learnedSoFar(t *testing.T, page string) int { return metric(t, page, "edge_learned_total") }
+// learnedSoFar counts the samples that are in a daemon's models.
+func learnedSoFar(t *testing.T, page string) int { return metric(t, page, "edge_learned_samples") }
 
 // metric sums the values that a daemon exposes under a name, over all labels.
 func metric(t *testing.T, page, name string) (sum int) {

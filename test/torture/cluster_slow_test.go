@@ -165,7 +165,7 @@ func (n *clustered) end() {
 func (n *clustered) rest() {
 	n.t.Helper()
 	for last, since := -1, time.Now(); time.Since(since) < 30*time.Second; time.Sleep(100 * time.Millisecond) {
-		learnt := metric(n.t, n.page, "edge_learned_total")
+		learnt := metric(n.t, n.page, "edge_learned_samples")
 		if learnt > n.published-minibatch {
 			break
 		}
