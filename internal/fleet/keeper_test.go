@@ -373,7 +373,7 @@ func TestPrint(t *testing.T) {
 	}
 	out.Reset()
 	damaged := wire.View{Node: "pi1", State: wire.Alone, Refused: map[core.Reason]uint64{wire.Malformed: 2}, Spellings: [][]string{{"OK", "Ok", "ok"}}}
-	for _, part := range []string{"no other member is known\n", "  OK and Ok and ok are spelt almost alike", "  refused since the start: format 2\n"} {
+	for _, part := range []string{"no other member is known\n", "  OK and Ok and ok are spelt almost alike", "  refused since the start: format 2\n  edge fleet ls --kept says"} {
 		if err := Print(&out, "bearing", "c", &damaged); err != nil || !strings.Contains(out.String(), part) {
 			t.Errorf("%v: it prints\n%s, want %q", err, &out, part)
 		}

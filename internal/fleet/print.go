@@ -58,6 +58,9 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 		counts = append(counts, fmt.Sprintf("%s %d", reason, v.Refused[core.Reason(reason)]))
 	}
 	_, err := fmt.Fprintf(w, "  refused since the start: %s\n", strings.Join(counts, ", "))
+	if v.Refused[wire.Malformed] > 0 {
+		fmt.Fprintln(w, "  edge fleet ls --kept says which of the kept messages this edge cannot read, and why")
+	}
 	return err
 }
 
