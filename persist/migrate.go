@@ -3,6 +3,7 @@ package persist
 import (
 	"encoding/binary"
 	"fmt"
+	"os"
 
 	"go.etcd.io/bbolt"
 )
@@ -43,10 +44,28 @@ func decodeFormat(payload []byte) (uint64, error) {
 // checkVersion rejects files that only a newer version of this package can read.
 func checkVersion(version uint64) error {
 	if version > formatVersion {
-		return fmt.Errorf("format version %d, this edge reads versions up to %d: use the newer edge, or a backup from before its first start: %w",
-			version, formatVersion, ErrForeign)
+		return fmt.Errorf("format version %d, this edge reads versions up to %d: use the newer edge, or restore the file from before its first start, which it has kept as …%s%d: %w",
+			version, formatVersion, formerSuffix, formatVersion, ErrForeign)
 	}
 	return nil
+}
+
+// formerSuffix and a version come after the name of a state file in that of its copy from
+// before a conversion.
+const formerSuffix = ".format-"
+
+// keepFormer copies the file from before its conversion, for a return to the older program, which
+// refuses the converted one. Without room for the copy the file is converted all the same.
+func (s *Store) keepFormer(version uint64) {
+	if version == formatVersion {
+		return
+	}
+	to := fmt.Sprint(s.path, formerSuffix, version)
+	if _, err := copyChecked(s.file, to, os.Rename); err != nil {
+		s.opts.Log.Warn("the state file is converted, and there is no copy of it for an older edge", "path", s.path, "format", version, "to", formatVersion, "error", err)
+		return
+	}
+	s.opts.Log.Info("the state file is converted; an older edge can go on with the copy from before, by edge restore", "path", s.path, "format", version, "to", formatVersion, "copy", to)
 }
 
 // migrate converts a sound file of an older format version to formatVersion, in one

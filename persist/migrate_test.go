@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,10 +55,35 @@ func testVersion(t *testing.T, name string) {
 		t.Errorf("Load(empty) = %+v, %v", r, err)
 	}
 	closeStore(t, s)
+	kept := path + ".format-" + name[1:2]
+	if !bytes.Equal(readFile(t, kept), file) {
+		t.Errorf("%s is not the file from before its conversion", kept)
+	}
 	if file := readFile(t, path); bytes.Count(file, sealFormat(formatVersion)) == 0 {
 		t.Error("the file has only the old version number, so that an older edge would misread it")
 	}
 	tr.check(t, newStore(t, path, Options{}))
+}
+
+// TestNoRoomForFormer converts a file whose copy from before has no place: it is more
+// important that the daemon starts.
+func TestNoRoomForFormer(t *testing.T) {
+	path := tempPath(t)
+	writeFile(t, path, readFile(t, filepath.Join("testdata", "v4.state")))
+	if err := os.Mkdir(path+".format-4", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	s := newStore(t, path, Options{Log: slog.New(slog.NewTextHandler(&text, nil))})
+	if r, err := s.Load("bearing", testShape); err != nil || len(r.Pending) != 3 {
+		t.Errorf("Load(bearing) = %+v, %v", r, err)
+	}
+	if !strings.Contains(text.String(), "there is no copy of it for an older edge") {
+		t.Errorf("the log does not say that the copy is missing:\n%s", &text)
+	}
+	if left, _ := filepath.Glob(path + "*" + temporary); len(left) > 0 {
+		t.Errorf("the copy left %v", left)
+	}
 }
 
 // TestVersion1ReadOnly inspects a file of version 1 without changing it.

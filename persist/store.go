@@ -208,6 +208,7 @@ func (s *Store) openExisting(file *os.File) error {
 	if len(found.problems) > 0 {
 		return s.repair(file, info.Size(), found.problems)
 	}
+	s.keepFormer(found.version)
 	db, err := openBolt(file, s.opts, false)
 	if errors.Is(err, errPanic) {
 		return s.repair(file, info.Size(), []string{err.Error()})
