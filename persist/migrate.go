@@ -44,7 +44,7 @@ func decodeFormat(payload []byte) (uint64, error) {
 // checkVersion rejects files that only a newer version of this package can read.
 func checkVersion(version uint64) error {
 	if version > formatVersion {
-		return fmt.Errorf("format version %d, this edge reads versions up to %d: use the newer edge, or restore the file from before its first start, which it has kept as …%s%d: %w",
+		return fmt.Errorf("format version %d, this edge reads versions up to %d: use the newer edge, or go back to the copy that it made at its first start (<state>%s%d, by edge restore): %w",
 			version, formatVersion, formerSuffix, formatVersion, ErrForeign)
 	}
 	return nil

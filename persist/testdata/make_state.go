@@ -1,11 +1,11 @@
 //go:build ignore
 
-// Command make_state wrote v1.state to v5.state, state files of the
-// format versions 1 to 5, each with the program of that version:
+// Command make_state wrote v1.state to v6.state.gz, state files of the
+// format versions 1 to 6, each with the program of that version:
 //
 //	go run testdata/make_state.go testdata/v4.state
 //
-// v5.state was written without Close: its redo log has the latest commits.
+// v5.state and v6.state were written without Close: their redo logs have the latest commits.
 //
 // Do not regenerate the files: later versions must read them. The samples are those
 // of sample and pendingSample in truth_test.go.
