@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+
+	"edge/online"
 )
 
 // TestVersions opens the state files of all versions, and converts those of earlier ones.
@@ -64,6 +66,25 @@ func testVersion(t *testing.T, name string) {
 		t.Error("the file has only the old version number, so that an older edge would misread it")
 	}
 	tr.check(t, newStore(t, path, Options{}))
+}
+
+// TestVersionOfEntries fails for a new field, flag or kind of entry. An older program of the same
+// format version takes it for damage, and its repair leaves the entry out, as builds of version 5
+// did with files of later ones: raise formatVersion and add a file to testdata first.
+func TestVersionOfEntries(t *testing.T) {
+	var kinds online.Kind
+	for k := online.Observe; checkEvent(&online.Event{Kind: k}) == nil; k++ {
+		kinds = k
+	}
+	type entries struct {
+		version    uint64
+		kinds      online.Kind
+		tag, flags byte
+		seal       int
+	}
+	if got, want := (entries{formatVersion, kinds, lastTag, metaAll, sealVersion}), (entries{6, 9, 15, 31, 1}); got != want {
+		t.Errorf("the format has %+v, want %+v", got, want)
+	}
 }
 
 // sealed reports whether a file has the present version.
