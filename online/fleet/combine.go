@@ -236,7 +236,7 @@ func (r *Receiver) add(v *Member, c *Contribution, f *candidate, p *projector, t
 		}
 	}
 	first := r.shared(c)
-	if v.Refused = r.test(v, f, t, func(class string, a, b []float64) {
+	if v.Refused = r.test(v, c, f, t, func(class string, a, b []float64) {
 		if k := slices.Index(c.Classes, class); k >= 0 {
 			dense.Axpy(1, sites[k].a[first*size*size:(first+1)*size*size], a)
 			dense.Axpy(1, sites[k].b[first*size:(first+1)*size], b)
@@ -258,13 +258,13 @@ func (r *Receiver) add(v *Member, c *Contribution, f *candidate, p *projector, t
 // sites were tested before. A forest is sure of what noisy labels have taught it, so that it may answer
 // worse than the frequencies where there is something to learn: it is no proof against a member whose
 // forest and sites both go with own labels, the sites beyond chance.
-func (r *Receiver) test(v *Member, f *candidate, t *trial, add func(class string, a, b []float64)) Reason {
+func (r *Receiver) test(v *Member, c *Contribution, f *candidate, t *trial, add func(class string, a, b []float64)) Reason {
 	if t != nil {
 		var err error
 		if v.Trust, err = t.trust(add); err != nil {
 			return NotFactored
 		}
-		if v.Tested = true; v.Trust < r.least(f) {
+		if v.Tested = true; v.Trust < r.least(c, f) {
 			return Distrusted
 		}
 	}

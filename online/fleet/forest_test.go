@@ -302,9 +302,10 @@ func TestForestSkill(t *testing.T) {
 	if sure.trust > DefaultTrust || !sure.skilled() || sure.misleads(DefaultTrust) || math.Abs(sure.skill-timid.skill) > 0.5 {
 		t.Errorf("trust %g and skill %g of a forest that is too sure, skill %g of a timid one", sure.trust, sure.skill, timid.skill)
 	}
-	r := Receiver{Trust: DefaultTrust}
-	if r.least(sure) != DefaultTrust-allowance || r.least(nil) != DefaultTrust {
-		t.Errorf("least trust %g with a forest of skill, %g without one", r.least(sure), r.least(nil))
+	r := Receiver{Trust: DefaultTrust, Window: &Window{Classes: l.Classes, Known: l.Known}}
+	c := &Contribution{Header: Header{Classes: []string{"x", "y"}, Counts: []uint64{MinKnown, MinKnown}}}
+	if r.least(c, sure) != DefaultTrust-allowance || r.least(c, nil) != DefaultTrust {
+		t.Errorf("least trust %g with a forest of skill, %g without one", r.least(c, sure), r.least(c, nil))
 	}
 	rng := rand.New(rand.NewPCG(5, 5))
 	for i := range l.Y {

@@ -18,7 +18,7 @@ type Labels struct {
 // Rules of the test of a forest, in standard errors.
 const (
 	minSkill  = 2 // from which on its answers go with own labels
-	allowance = 2 // by which the least trust of a member is lower whose forest has that skill
+	allowance = 2 // by which the least trust is lower, see Receiver.least
 )
 
 // candidate is the forest of a member, and the result of its test by own labels.
@@ -32,12 +32,24 @@ type candidate struct {
 // skilled reports whether the forest's answers go with own labels. A nil one is not known to.
 func (c *candidate) skilled() bool { return c != nil && c.tested && c.skill >= minSkill }
 
-// least is the least trust of the sites of a member with that forest, or with none.
-func (r *Receiver) least(f *candidate) float64 {
-	if f.skilled() {
+// least is the least trust of the sites of a contribution with that forest, or with none. It is lower if
+// the forest goes with own labels, and for a member that knows fewer than two classes that the receiver
+// knows: own labels tell little about what such a member has learnt of the others.
+func (r *Receiver) least(c *Contribution, f *candidate) float64 {
+	if f.skilled() || r.inCommon(c) < 2 {
 		return r.Trust - allowance
 	}
 	return r.Trust
+}
+
+// inCommon is the number of classes that the receiver and the member both know.
+func (r *Receiver) inCommon(c *Contribution) (n int) {
+	for k, name := range r.Window.Classes {
+		if at := slices.Index(c.Classes, name); at >= 0 && r.Window.Known[k] && c.Counts[at] >= MinKnown {
+			n++
+		}
+	}
+	return n
 }
 
 // misleads reports whether own labels speak against all that the member has learnt: its forest

@@ -358,6 +358,16 @@ func TestTrust(t *testing.T) {
 	if good, more := got.Members[1].Trust, got.Members[2].Trust; good != more {
 		t.Errorf("trust %g, with a class that does not come %g", good, more)
 	}
+	// Of a member that knows one class of the receiver's, own labels tell less.
+	r.Trust = got.Members[0].Trust + 1
+	for counts, want := range map[uint64]Reason{MinKnown: Distrusted, MinKnown - 1: None} {
+		bad := teacher("bad", -1, "x", "y")
+		bad.Counts = []uint64{40, counts}
+		if v := mergeOf(t, r, bad).Members[0]; v.Refused != want || v.Trust != got.Members[0].Trust {
+			t.Errorf("%d labels of the second class: refused for %q, want %q; trust %g", counts, v.Refused, want, v.Trust)
+		}
+	}
+	r.Trust = DefaultTrust
 	// Mean and standard error by the textbook, for the good one.
 	trial, err := newTrial(w, m)
 	if err != nil {
