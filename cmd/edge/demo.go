@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -38,12 +40,18 @@ alone, and one device learns the rows of all. At the end all predict the same ro
 which none has learnt. Rows come in rounds of 48 a node, the next one once all have
 learnt and exchanged the last: after 6 rounds, half a minute, it ends. With --for no
 round begins after that time, and the late node comes in its middle; four rounds
-are the least, and a slow machine ends the last one and judges after it.`,
+are the least, and a slow machine ends the last one and judges after it. Ctrl-C ends
+it in the same way, a second one at once.
+
+FILE in place of the simulated rows is shuffled: what drifts in it is not seen. A
+quarter of its labelled rows, 300 at most, judges the nodes; of the others each node
+needs 192, so that four of them take 1024 rows.`,
 		Example: `  edge demo
   edge demo --signals --for 30s
   edge demo --for 30s --json
   edge demo gas.csv.gz --rate 500
-  edge demo --fleet 4`,
+  edge demo --fleet 4
+  edge demo --fleet 4 rows.csv --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -61,6 +69,7 @@ are the least, and a slow machine ends the last one and judges after it.`,
 			if !(d.Rate >= 0) || d.Length < 0 {
 				return exit.With(exit.Usage, errors.New("--rate and --for: want 0 or more"))
 			}
+			signal.Ignore(syscall.SIGPIPE) // the state file is removed, also when nobody reads the output any more
 			return d.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
@@ -71,7 +80,7 @@ are the least, and a slow machine ends the last one and judges after it.`,
 	f.Float64Var(&d.Rate, "rate", demo.DefaultRate, "`N` samples a second, with --signals rows, 640 by default (0: as fast as it goes)")
 	f.Uint64Var(&d.Seed, "seed", 1, "`SEED` of the simulated sensors")
 	cli.AddDataFlags(cmd, &d.Data, "`NAME` of the label's column of FILE (default one called label, else the last one)")
-	f.BoolVar(&d.AsJSON, "json", false, "print the summary as the object of edge eval --json, and nothing else")
+	f.BoolVar(&d.AsJSON, "json", false, "print the summary as an object, without --fleet that of edge eval --json, and nothing else")
 	return cmd
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -66,10 +68,34 @@ func TestDemoOfSignals(t *testing.T) {
 func TestDemoOfFleet(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--fleet 2": "want 3 to 16 nodes", "--fleet 17": "want 3 to 16 nodes", "--fleet 4 --signals": "leave out --signals", "--fleet 4 --rate 5": "leave out --rate",
-		harness.WaveformFile(t, 100) + " --fleet 3": "has 100 labelled rows, too few for a fleet of 3 nodes",
+		harness.WaveformFile(t, 100) + " --fleet 3": "has 100 labelled rows, too few for a fleet of 3 nodes: each needs 192",
 	} {
 		if code, _, errOut := edge(t, append([]string{"demo"}, strings.Fields(flags)...)...); code != exit.Usage || !strings.Contains(errOut, want) {
 			t.Errorf("edge demo %s exits with %d: %s", flags, code, errOut)
+		}
+	}
+}
+
+// A demo whose output nobody reads any more ends, and leaves no state file.
+func TestDemoOfClosedOutput(t *testing.T) {
+	for _, flags := range [][]string{{"--rate", "0"}, {"--fleet", "3"}} {
+		folder := t.TempDir()
+		cmd := harness.Command(t, append([]string{"demo"}, flags...)...)
+		cmd.Env = append(os.Environ(), "TMPDIR="+folder)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_, readErr := io.ReadFull(out, make([]byte, 10))
+		out.Close()
+		if err := cmd.Wait(); readErr != nil || cmd.ProcessState.ExitCode() != exit.Runtime {
+			t.Errorf("edge demo %v: %v; it ends with %v", flags, readErr, err)
+		}
+		if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+			t.Errorf("edge demo %v leaves %v, %v", flags, left, err)
 		}
 	}
 }

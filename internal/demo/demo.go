@@ -73,6 +73,9 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 		show = newView(errOut, sensors)
 		show.muted = !terminal.IsTerminal(errOut)
 	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	show.out = &ending{Writer: show.out, end: end}
 	sensor := newSensor(d, sensors)
 	daemon, err := daemon.New(cfg, log, func(p *stream.Prediction) {
 		sensor.predicted.Add(1)

@@ -93,7 +93,8 @@ func (d *Config) runFleet(ctx context.Context, out, errOut io.Writer) error {
 	}
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	f.stop = stop
+	f.stop, f.out = stop, &ending{Writer: f.out, end: stop}
+	defer context.AfterFunc(ctx, f.announceEnd)()
 	r, err := f.play(ctx, running)
 	if cause := context.Cause(running); cause != nil { // a node has ended by itself
 		err = cause
@@ -140,7 +141,7 @@ func (f *fleet) read() error {
 	tests := min(fleetTests, len(f.rows)/4)
 	f.tests, f.rows = f.rows[:tests], f.rows[tests:]
 	if len(f.rows) < (warmupRounds+2)*f.Fleet*roundRows {
-		return exit.With(exit.Usage, fmt.Errorf("demo: %s has %d labelled rows, too few for a fleet of %d nodes", f.File, len(f.rows)+tests, f.Fleet))
+		return exit.With(exit.Usage, fmt.Errorf("demo: %s has %d labelled rows, too few for a fleet of %d nodes: each needs %d, beside the test rows", f.File, len(f.rows)+tests, f.Fleet, (warmupRounds+2)*roundRows))
 	}
 	return nil
 }
@@ -225,6 +226,11 @@ func (f *fleet) begin() {
 	if page := f.members[0].daemon.PageURL(); page != "" {
 		fmt.Fprintf(f.out, "look at node1: %s    end it: Ctrl-C\n", page)
 	}
+}
+
+// announceEnd says what is left to do after Ctrl-C.
+func (f *fleet) announceEnd() {
+	fmt.Fprintf(f.out, "%5.0f s  ending: the late node learns a round at least, then all are judged; Ctrl-C again ends at once\n", time.Since(f.start).Seconds())
 }
 
 // deal deals rows in rounds until their end, or that of ctx. The node that comes late learns

@@ -2,8 +2,10 @@ package demo
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -36,5 +38,22 @@ func TestDemoOfFleet(t *testing.T) {
 	}
 	if r.Refused.Bad == 0 || r.Refused.Good > 0 {
 		t.Errorf("refused are %+v", r.Refused)
+	}
+}
+
+// After Ctrl-C a fleet says what is left to do, does it, and prints its report.
+func TestEndOfFleet(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	var out, errOut bytes.Buffer
+	ended, end := context.WithCancel(t.Context())
+	end()
+	d := Config{Fleet: MinFleet, Seed: 1}
+	if err := d.Run(ended, &out, &errOut); err != nil {
+		t.Fatalf("%v: %s", err, &errOut)
+	}
+	for _, want := range []string{" s  ending: ", " node2 joins\n", "\nlog loss of 300 rows that no node has learnt", "  node2        newcomer      48 "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not print %q:\n%s", want, &out)
+		}
 	}
 }

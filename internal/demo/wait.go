@@ -2,7 +2,10 @@ package demo
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"edge/internal/process"
@@ -20,6 +23,24 @@ func unfinished(err error) bool {
 		return unfinished(e.Unwrap())
 	}
 	return err == stream.ErrUnfinished
+}
+
+// ending is an output that ends the demo where it cannot be written to any more. Several
+// goroutines may use it.
+type ending struct {
+	io.Writer
+	end context.CancelCauseFunc
+	mu  sync.Mutex
+}
+
+func (e *ending) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n, err := e.Writer.Write(p)
+	if err != nil {
+		e.end(fmt.Errorf("demo: %w", err))
+	}
+	return n, err
 }
 
 // learner is the part of an online.Loop that the demo waits for.
