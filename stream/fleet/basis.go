@@ -134,7 +134,7 @@ func explainUnfit(reason core.Reason, c *core.Common) string {
 	why := "its numbers are out of range"
 	switch reason {
 	case core.OtherInputs:
-		why = "it has other features"
+		why = "its features differ from those of this model in number, name or order"
 	case core.OtherInducing:
 		why = "it has another number of inducing points"
 	case core.OtherClasses:

@@ -127,7 +127,7 @@ func explain(v core.Member) error {
 	case core.Contradicted:
 		return errors.New("the other members contradict it, and this model has too few labels to decide")
 	case core.OtherInputs:
-		return errors.New("it has other features")
+		return errors.New("its features differ from those of this model in number, name or order, or in how they are made of signals")
 	case core.OtherShape:
 		return errors.New("it has no horizon in common with this model")
 	case core.TooSure:

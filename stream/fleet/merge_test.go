@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	core "edge/online/fleet"
 )
 
 // A newcomer merges the same members again when its warm-up is over, and when it has labels enough: they
@@ -53,4 +55,13 @@ func TestSumOfFew(t *testing.T) {
 	w.pass(5 * time.Minute)
 	equal(t, "merges after merge_every", len(own.merges), 4)
 	equal(t, "members of the last one", len(strings.Fields(own.merges[3])), 7)
+}
+
+// What a merge says of features tells of all that may differ: the header has no names.
+func TestExplainOfFeatures(t *testing.T) {
+	for _, part := range []string{"number", "name", "order", "signals"} {
+		if text := explain(core.Member{Refused: core.OtherInputs}).Error(); !strings.Contains(text, part) {
+			t.Errorf("%q does not speak of %s", text, part)
+		}
+	}
 }
