@@ -123,7 +123,7 @@ func explain(v core.Member) error {
 	case core.Distrusted:
 		return fmt.Errorf("the own labels contradict it, by %.1f standard errors", v.Trust)
 	case core.Misleading:
-		return errors.New("its forest answers own labels worse than their frequencies would, as if its labels were random")
+		return errors.New("its forest answers own labels worse than their frequencies would, as if its labels were random, or its features in other units")
 	case core.Contradicted:
 		return errors.New("the other members contradict it, and this model has too few labels to decide")
 	case core.OtherInputs:

@@ -57,11 +57,16 @@ func TestSumOfFew(t *testing.T) {
 	equal(t, "members of the last one", len(strings.Fields(own.merges[3])), 7)
 }
 
-// What a merge says of features tells of all that may differ: the header has no names.
-func TestExplainOfFeatures(t *testing.T) {
-	for _, part := range []string{"number", "name", "order", "signals"} {
-		if text := explain(core.Member{Refused: core.OtherInputs}).Error(); !strings.Contains(text, part) {
-			t.Errorf("%q does not speak of %s", text, part)
+// Why a member is left out tells of all that may be the cause: its header has no names of features
+// and no units.
+func TestExplain(t *testing.T) {
+	for reason, parts := range map[core.Reason][]string{
+		core.OtherInputs: {"number", "name", "order", "signals"}, core.Misleading: {"labels were random", "other units"},
+	} {
+		for _, part := range parts {
+			if text := explain(core.Member{Refused: reason}).Error(); !strings.Contains(text, part) {
+				t.Errorf("%s: %q does not speak of %s", reason, text, part)
+			}
 		}
 	}
 }
