@@ -159,7 +159,11 @@ func (m *Member) chooseEpoch(now time.Time, within time.Duration) {
 		o.Version, o.at, o.labels, o.bytes, o.known = o.former.Version, now, o.former.labels, o.former.bytes, true
 		o.former.compare = true
 	default:
-		m.event("fleet_regressed", fmt.Sprintf("the broker knows version %d.%d of this node with %d labels, its state file epoch %d: what the state file knows replaces it", o.former.Epoch, o.former.Sequence, o.former.labels, o.stored))
+		file := fmt.Sprintf("epoch %d", o.stored)
+		if o.stored == 0 {
+			file = "is new, or older than the first version"
+		}
+		m.regressed(file)
 	}
 }
 
@@ -175,8 +179,14 @@ func (m *Member) compareFormer(learnt Learnt) {
 		return
 	}
 	if f.compare = false; f.labels > learnt.Labels {
-		m.event("fleet_regressed", fmt.Sprintf("the broker knows version %d.%d of this node with %d labels, its state file has %d: what the state file knows replaces it", f.Epoch, f.Sequence, f.labels, learnt.Labels))
+		m.regressed(fmt.Sprintf("has %d", learnt.Labels))
 	}
+}
+
+// regressed publishes the event that the broker knows more of this node than its state file.
+func (m *Member) regressed(file string) {
+	f := &m.own.former
+	m.event("fleet_regressed", fmt.Sprintf("the broker knows version %d.%d of this node with %d labels, its state file %s: what the state file knows replaces it", f.Epoch, f.Sequence, f.labels, file))
 }
 
 // EpochDurable notes that the state file has the epoch.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -132,5 +133,21 @@ func TestSumsOfBefore(t *testing.T) {
 			want = "b100 c100 d100 e100 f100"
 		}
 		equal(t, "merges", a.merges, []string{want})
+	}
+}
+
+// A node whose state file was lost says so, and not that the file has epoch 0.
+func TestLostStateFile(t *testing.T) {
+	for stored, want := range map[uint64]string{0: "its state file is new, or older than the first version: ", 2: "its state file epoch 2: "} {
+		w := newWorld(t)
+		c := contribution(t, "a", 200, 2)
+		c.Instance, c.Version = 1, core.Version{Epoch: 3, Sequence: 1}
+		data, _ := c.AppendBinary(nil)
+		w.kept[NewTopics("edge", "c").Contribution("a")] = string(data)
+		a := w.start("a", stored, plain)
+		w.pass(8 * time.Second)
+		if events := a.of("fleet_regressed"); len(events) != 1 || !strings.Contains(events[0], want) {
+			t.Errorf("with epoch %d in the file the events are %q", stored, events)
+		}
 	}
 }
