@@ -10,10 +10,10 @@ import (
 // Posterior.Bank are those of the fleet: own sites and those of the members.
 //
 // What the members know about classes that have few own labels cannot earn weight by own
-// labels. It is therefore reported beside the answer, and for the classes in Few it is
-// the answer: with u the fleet's probability of these,
+// labels. It is therefore reported beside the answer, and with Mix it is the answer for the
+// classes in Rare: with u the fleet's probability of these,
 //
-//	p_k ← p_fleet,k for k in Few,     p_k ← (1 − u)·p_k/Σ_{l not in Few} p_l for the others
+//	p_k ← p_fleet,k for k in Rare,     p_k ← (1 − u)·p_k/Σ_{l not in Rare} p_l for the others
 //
 // where the members' forests have refined p_fleet, if there are any.
 type Fleet struct {
@@ -23,7 +23,7 @@ type Fleet struct {
 	Index    []int      // of them in Posterior.Names; −1: not there
 	Foreign  []Gaussian // F, the latent functions of these classes
 	Rare     []bool     // of Posterior.Names: the class has few own labels
-	Few      []bool     // the same, for classes for which the fleet answers
+	Mix      bool       // the fleet answers for these classes
 
 	// Own has the weights and exponents of the answer without the fleet alone: Weights, and
 	// those in Pool. All else is that of the posterior. Share is the weight of
@@ -68,7 +68,7 @@ func (f *Fleet) clone() *Fleet {
 		return nil
 	}
 	c := *f
-	c.Classes, c.Index, c.Few, c.Rare = slices.Clone(f.Classes), slices.Clone(f.Index), slices.Clone(f.Few), slices.Clone(f.Rare)
+	c.Classes, c.Index, c.Rare = slices.Clone(f.Classes), slices.Clone(f.Index), slices.Clone(f.Rare)
 	c.Foreign = slices.Clone(f.Foreign)
 	if f.Guest != nil {
 		c.Guest = f.Guest.Snapshot()
@@ -139,7 +139,7 @@ func (p *Posterior) accompany(dst []float64, i int, ws *Workspace) {
 	case f.Horizons > 0 && p.Built():
 		p.fleetProbs(ws)
 		c.known = true
-		p.mixFew(dst, ws)
+		p.mixRare(dst, ws)
 	}
 }
 

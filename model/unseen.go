@@ -8,11 +8,11 @@ import (
 // refining is the exponent by which forests refine the answer of a fleet.
 const refining = 0.8
 
-// mixFew replaces the answer in dst for the classes in Few by that of the fleet at the input
-// of ws.answer.row, after stack.
-func (p *Posterior) mixFew(dst []float64, ws *Workspace) {
+// mixRare replaces the answer in dst for the classes in Rare by that of the fleet at the input
+// of ws.answer.row, after stack, if the fleet answers for them.
+func (p *Posterior) mixRare(dst []float64, ws *Workspace) {
 	f, c, own := p.Fleet, &ws.company, len(p.Latent)
-	if !slices.Contains(f.Few, true) {
+	if !f.Mix || !slices.Contains(f.Rare, true) {
 		return
 	}
 	c.named = grow(c.named, len(dst))
@@ -25,23 +25,23 @@ func (p *Posterior) mixFew(dst []float64, ws *Workspace) {
 		}
 	}
 	p.refine(c.named, ws)
-	var few, others, total float64
+	var rare, others, total float64
 	for k, v := range c.named {
-		if total += v; k < len(f.Few) && f.Few[k] {
-			few += v
+		if total += v; k < len(f.Rare) && f.Rare[k] {
+			rare += v
 		} else {
 			others += dst[k]
 		}
 	}
-	if !(few > 0 && others > 0) {
+	if !(rare > 0 && others > 0) {
 		return
 	}
-	few /= total // without the classes that the model does not name
+	rare /= total // without the classes that the model does not name
 	for k := range dst {
-		if k < len(f.Few) && f.Few[k] {
+		if k < len(f.Rare) && f.Rare[k] {
 			dst[k] = c.named[k] / total
 		} else {
-			dst[k] *= (1 - few) / others
+			dst[k] *= (1 - rare) / others
 		}
 	}
 }

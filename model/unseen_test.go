@@ -14,7 +14,7 @@ import (
 func unseenCase() (p *Posterior, ws *Workspace, answers [][]float64) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	p = &Posterior{Names: []string{"a", "b", "c", "d"}, Latent: []int{0, 1, 2, 3}}
-	p.Fleet = &Fleet{Rare: []bool{false, false, true, true}, Few: []bool{false, false, true, true}}
+	p.Fleet = &Fleet{Rare: []bool{false, false, true, true}, Mix: true}
 	members := &MemberForests{Own: 3, Share: 1}
 	ws = NewWorkspace()
 	x := []float32{0.3, -0.2}
@@ -87,12 +87,12 @@ func TestMixFew(t *testing.T) {
 	ws.company.probs = slices.Clone(g)
 	p.refine(g, ws)
 	dst := []float64{0.9, 0.05, 0.03, 0.02}
-	p.mixFew(dst, ws)
+	p.mixRare(dst, ws)
 	u := g[2] + g[3]
 	golden.Close(t, "answer", dst, []float64{(1 - u) * 0.9 / 0.95, (1 - u) * 0.05 / 0.95, g[2], g[3]}, 1e-12)
 	before := slices.Clone(dst)
-	p.Fleet.Few = make([]bool, 4)
-	if p.mixFew(dst, ws); !slices.Equal(dst, before) {
+	p.Fleet.Mix = false
+	if p.mixRare(dst, ws); !slices.Equal(dst, before) {
 		t.Error("another answer without rare classes")
 	}
 }

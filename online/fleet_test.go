@@ -287,8 +287,8 @@ func TestFleetLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// A class that only members know is reported, and after a few own labels, or with
-// unseen: mix from the start, it is answered.
+// A class that only members know is reported, and with unseen: mix it is answered. After a few own
+// labels it is still reported, and the own answer is that of own labels.
 func TestUnseenClasses(t *testing.T) {
 	cfg := fleetConfig()
 	all := []string{"c0", "c1", "c2", "c3"}
@@ -308,8 +308,9 @@ func TestUnseenClasses(t *testing.T) {
 		l.Add(&Event{Kind: Observe, X: []float64{x[0] + 0.1, x[1]}, Label: "c3"})
 	}
 	l.Add(&Event{Kind: Boundary})
-	if p, _ := l.Predict(x[:]); p.Class != "c3" || len(l.fleet.foreign) != 0 {
-		t.Errorf("after three labels the answer is %s, foreign %q", p.Class, l.fleet.foreign)
+	few, _ := l.Predict(x[:])
+	if len(l.fleet.foreign) != 0 {
+		t.Errorf("after three labels foreign %q", l.fleet.foreign)
 	}
 	if _, ok := l.view.Report(&l.ws); !ok {
 		t.Error("no report any more")
@@ -322,6 +323,10 @@ func TestUnseenClasses(t *testing.T) {
 	}
 	if got := correctly(t, mixed, all[:3]...); got < 0.7 {
 		t.Errorf("mix: right for %g of the own samples", got)
+	}
+	l.view.Fleet.Mix = true
+	if answer, _ := l.Predict(x[:]); answer.Class != "c3" || answer.Probs[3] < few.Probs[3]+0.02 {
+		t.Errorf("after three labels c3 has %g, and %g by the answer of the fleet", few.Probs[3], answer.Probs[3])
 	}
 }
 

@@ -352,10 +352,9 @@ func (l *Learner) publishFleet() {
 			v.Index[x] = -1
 		}
 	}
-	v.Rare, v.Few = sized(v.Rare, len(l.view.Names)), sized(v.Few, len(l.view.Names))
+	v.Rare, v.Mix = slices.Grow(v.Rare[:0], len(l.view.Names))[:len(l.view.Names)], l.cfg.Fleet.Unseen == MixUnseen
 	for k, n := range l.view.Counts {
 		v.Rare[k] = n < fleet.MinKnown
-		v.Few[k] = v.Rare[k] && (n > 0 || l.cfg.Fleet.Unseen == MixUnseen)
 	}
 	v.Guest = nil
 	if l.fleet.guest != nil {
@@ -372,9 +371,6 @@ func (l *Learner) publishShares() {
 		v.GuestWeight, v.GuestForests = l.mix.GuestWeight(), l.mix.GuestForests()
 	}
 }
-
-// sized returns s with length n.
-func sized(s []bool, n int) []bool { return slices.Grow(s[:0], n)[:n] }
 
 // adopt gives latent function k the sums that the fleet has for its class.
 func (l *Learner) adopt(class, latent int) {
