@@ -47,6 +47,7 @@ type Message struct {
 	Topic    string
 	Payload  []byte
 	Retained bool
+	ID       uint16 // packet identifier; 0 for a message of QoS 0
 }
 
 // Dial connects to the first server of cfg that answers. If ctx ends before, the
@@ -70,7 +71,7 @@ func Dial(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
 	}
 	opts.SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
 		if o.Receive != nil {
-			o.Receive(Message{m.Topic(), m.Payload(), m.Retained()})
+			o.Receive(Message{m.Topic(), m.Payload(), m.Retained(), m.MessageID()})
 		}
 	})
 	if o.lost != nil {

@@ -79,13 +79,7 @@ func (p *brokerProbe) session(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { // a clean session under its identifier ends the kept one
-		last, e := p.connect(context.WithoutCancel(ctx), broker.Options{ID: kept.ID})
-		if e == nil {
-			last.Close()
-		}
-		err = errors.Join(err, e)
-	}()
+	defer func() { err = errors.Join(err, p.forget(ctx, kept.ID)) }()
 	_, err = p.subscribe(ctx, c, topic, 1)
 	c.Close()
 	if err != nil {

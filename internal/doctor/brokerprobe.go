@@ -43,7 +43,7 @@ func examineBroker(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 	p := newBrokerProbe(d, cfg)
 	tests := []func(context.Context) error{p.names, p.retained, p.shared, p.fleets}
 	if p.qos > 0 {
-		tests = append(tests, p.window, p.session)
+		tests = append(tests, p.window, p.flight, p.session)
 	}
 	p.examine(ctx, func(c *broker.Client, in *inbox) {
 		p.certificate(c)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	mochi "github.com/mochi-mqtt/server/v2"
@@ -19,12 +20,35 @@ type Lacking struct {
 	Undelivered bool // shared subscriptions are granted and receive no message
 	Everybody   bool // each member of one is sent each message
 	Unretained  bool // retained messages are not sent to subscriptions with a wildcard
+	Unrepeated  bool // what is in flight when a connection ends is lost, and later messages have its identifiers
+
+	lost atomic.Int32 // messages, with Unrepeated
 }
 
 func (h *Lacking) ID() string { return "lacking" }
 
 func (h *Lacking) Provides(b byte) bool {
-	return b == mochi.OnSelectSubscribers || b == mochi.OnSubscribe
+	switch b {
+	case mochi.OnSelectSubscribers, mochi.OnSubscribe:
+		return true
+	case mochi.OnDisconnect, mochi.OnPacketEncode:
+		return h.Unrepeated
+	}
+	return false
+}
+
+func (h *Lacking) OnDisconnect(c *mochi.Client, _ error, _ bool) {
+	for _, p := range c.State.Inflight.GetAll(false) {
+		c.State.Inflight.Delete(p.PacketID)
+		h.lost.Add(1)
+	}
+}
+
+func (h *Lacking) OnPacketEncode(_ *mochi.Client, p packets.Packet) packets.Packet {
+	if p.FixedHeader.Type == packets.Publish && p.FixedHeader.Dup { // it came while the client was away
+		p.PacketID -= uint16(h.lost.Load())
+	}
+	return p
 }
 
 func (h *Lacking) OnSelectSubscribers(subs *mochi.Subscribers, _ packets.Packet) *mochi.Subscribers {

@@ -1,0 +1,111 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"edge/internal/broker"
+)
+
+const probeFlight = 8 // messages that are in flight when the connection ends, and as many afterwards
+
+// flight records what becomes of messages that were not acknowledged when their
+// connection ended. They are in flight until the client acknowledges them, so that the
+// broker may not give their identifiers to others.
+type flight struct {
+	inbox
+	sent   map[string]uint16 // identifiers by payload, of the first connection
+	again  map[string]bool   // payloads that the second connection brought
+	others map[uint16]bool   // identifiers of other messages there
+}
+
+// before receives a message of the first connection.
+func (f *flight) before(m broker.Message) {
+	f.mu.Lock()
+	f.sent[string(m.Payload)] = m.ID
+	f.mu.Unlock()
+	f.receive(m)
+}
+
+// after receives a message of the second connection.
+func (f *flight) after(m broker.Message) {
+	f.mu.Lock()
+	if _, ok := f.sent[string(m.Payload)]; ok {
+		f.again[string(m.Payload)] = true
+	} else {
+		f.others[m.ID] = true
+	}
+	f.mu.Unlock()
+	f.receive(m)
+}
+
+// lost returns the number of messages that did not come again, and whose identifiers
+// others have. A broker without them as late as this may send the rest again later.
+func (f *flight) lost() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for payload, id := range f.sent {
+		if !f.again[payload] && f.others[id] {
+			n++
+		}
+	}
+	return n
+}
+
+// flight tests whether the broker sends messages again that were in flight when a
+// connection ended, although others came meanwhile.
+func (p *brokerProbe) flight(ctx context.Context) (err error) {
+	const name = "messages in flight"
+	topic, kept := p.topic+"/flight", broker.Options{ID: p.clientID("flight"), KeepSession: true, NoAcks: true}
+	f := &flight{inbox: inbox{quiet: p.d.within.quiet}, sent: map[string]uint16{}, again: map[string]bool{}, others: map[uint16]bool{}}
+	kept.Receive = f.before
+	c, err := p.connect(ctx, kept)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.forget(ctx, kept.ID)) }()
+	_, err = p.subscribe(ctx, c, topic, 1)
+	if err == nil {
+		err = p.several(ctx, topic, 0)
+	}
+	f.wait(ctx, probeFlight, p.d.within.answer)
+	c.Close()
+	if err == nil {
+		err = p.several(ctx, topic, probeFlight)
+	}
+	if err != nil {
+		return err
+	}
+	first := f.count()
+	kept.Receive, kept.NoAcks = f.after, false
+	if c, err = p.connect(ctx, kept); err != nil {
+		return err
+	}
+	f.wait(ctx, first+2*probeFlight, p.d.within.answer)
+	c.Close()
+	if n, sent := f.lost(), len(f.sent); n > 0 {
+		p.d.add(name, Fail, fmt.Sprintf("of %d messages that were not acknowledged when a connection ended, the broker gives the identifiers of %d to others: it loses them", sent, n),
+			"use a broker that sends them again, such as mosquitto; with this one each lost connection and each stop of the node may lose labels", map[string]int{"in_flight": sent, "lost": n})
+	}
+	return nil
+}
+
+// several publishes probeFlight messages with consecutive numbers.
+func (p *brokerProbe) several(ctx context.Context, topic string, from int) error {
+	for i := range probeFlight {
+		if err := p.publish(ctx, topic, fmt.Appendf(nil, "%d", from+i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget ends the kept session of a client by a clean one under its identifier.
+func (p *brokerProbe) forget(ctx context.Context, id string) error {
+	last, err := p.connect(context.WithoutCancel(ctx), broker.Options{ID: id})
+	if err == nil {
+		last.Close()
+	}
+	return err
+}
