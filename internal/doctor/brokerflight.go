@@ -40,17 +40,17 @@ func (f *flight) after(m broker.Message) {
 	f.receive(m)
 }
 
-// lost returns the number of messages that did not come again, and whose identifiers
-// others have. A broker without them as late as this may send the rest again later.
-func (f *flight) lost() (n int) {
+// result returns the number of messages that were in flight, and how many of them did not
+// come again although others have their identifiers. The broker may send the rest later.
+func (f *flight) result() (sent, lost int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for payload, id := range f.sent {
 		if !f.again[payload] && f.others[id] {
-			n++
+			lost++
 		}
 	}
-	return n
+	return len(f.sent), lost
 }
 
 // flight tests whether the broker sends messages again that were in flight when a
@@ -84,7 +84,7 @@ func (p *brokerProbe) flight(ctx context.Context) (err error) {
 	}
 	f.wait(ctx, first+2*probeFlight, p.d.within.answer)
 	c.Close()
-	if n, sent := f.lost(), len(f.sent); n > 0 {
+	if sent, n := f.result(); n > 0 {
 		p.d.add(name, Fail, fmt.Sprintf("of %d messages that were not acknowledged when a connection ended, the broker gives the identifiers of %d to others: it loses them", sent, n),
 			"use a broker that sends them again, such as mosquitto; with this one each lost connection and each stop of the node may lose labels", map[string]int{"in_flight": sent, "lost": n})
 	}
