@@ -33,16 +33,17 @@ type basis struct {
 
 	publish  *core.Common // to be published; nil: nothing
 	sent     time.Time
-	waits    bool // for the published one to come back
-	attempts int  // since it came back last
-	reported bool // that it did not
+	waits    bool      // for the published one to come back
+	passed   time.Time // when the broker has passed it on; it is kept if it comes when it is asked for
+	attempts int       // since one was kept
+	reported bool      // that it was not
 }
 
 // shares reports whether the model shares a basis.
 func (m *Member) shares() bool { return m.cfg.Basis == BasisShared && !m.cfg.Follows() }
 
 // receiveBasis takes an encoded common basis.
-func (m *Member) receiveBasis(now time.Time, data []byte) {
+func (m *Member) receiveBasis(now time.Time, data []byte, retained bool) {
 	c, err := core.DecodeCommon(data)
 	switch {
 	case err != nil:
@@ -55,7 +56,7 @@ func (m *Member) receiveBasis(now time.Time, data []byte) {
 			b.since = now
 		}
 		if own := m.set.Common(); own != nil && own.Birth == c.Birth {
-			b.waits, b.attempts = false, 0
+			m.basisCameBack(now, retained)
 		}
 		if m.set.Offer(c) {
 			b.urgent, m.merge.changed = true, true
@@ -169,11 +170,21 @@ func (m *Member) announce(now time.Time) []Publication {
 	return all
 }
 
-// checkBasis looks for a published basis that does not come back, and publishes it again:
+// basisCameBack notes that the broker has sent the published basis. It may have passed it on only: it is asked for.
+func (m *Member) basisCameBack(now time.Time, retained bool) {
+	switch b := &m.basis; {
+	case retained || m.asked(BasisName):
+		b.waits, b.attempts, b.reported = false, 0, false
+	case b.waits && b.passed.Before(latest(b.sent, m.link.at)):
+		b.passed, m.asking.due = now, append(m.asking.due, BasisName)
+	}
+}
+
+// checkBasis looks for a published basis that does not come back, or is not kept, and publishes it again:
 // the parts of two that were published at once may be mixed.
 func (m *Member) checkBasis(now time.Time) {
 	b := &m.basis
-	if !b.waits || now.Sub(latest(b.sent, m.link.at)) < keptWithin {
+	if !b.waits || m.asked(BasisName) || now.Sub(latest(b.sent, b.passed, m.link.at)) < keptWithin {
 		return
 	}
 	if b.waits = false; b.attempts < basisAttempts {
@@ -182,7 +193,11 @@ func (m *Member) checkBasis(now time.Time) {
 	}
 	if !b.reported {
 		b.reported = true
-		m.event("fleet_not_kept", fmt.Sprintf("the common basis did not come back from the broker within %v: may this node write and read %s?", keptWithin, m.topics.Contribution(BasisName)))
+		what := fmt.Sprintf("did not come back from the broker within %v: may this node write and read %s?", keptWithin, m.topics.Contribution(BasisName))
+		if !b.passed.Before(latest(b.sent, m.link.at)) {
+			what = notRetained
+		}
+		m.event("fleet_not_kept", "the common basis "+what)
 	}
 }
 

@@ -71,3 +71,52 @@ func TestRestartsBeforeTheAnswer(t *testing.T) {
 	equal(t, "published, parts, kept", []any{a.published, a.own.parts, a.View(w.now, Model{}).Kept}, []any{2, 0, true})
 	equal(t, "events", a.happened(), []string(nil))
 }
+
+// A common basis that the broker passes on and does not keep is unknown to who comes later: it is published again,
+// and the node says so.
+func TestBasisPassedOnAndNotKept(t *testing.T) {
+	w := newWorld(t)
+	w.keeps = 1
+	a := w.start("a", 0, sharing)
+	a.labels, a.size = 200, 50
+	w.pass(5 * time.Minute)
+	said := 0
+	for _, e := range a.of("fleet_not_kept") {
+		if strings.Contains(e, "the common basis came back, and the broker does not keep it") {
+			said++
+		}
+	}
+	equal(t, "events, announcements", []int{said, a.announced}, []int{1, basisAttempts})
+}
+
+// A broker that starts may keep nothing at first: the basis is published again.
+func TestBasisIsNotKeptAtFirst(t *testing.T) {
+	w := newWorld(t)
+	w.keeps = 1
+	a := w.start("a", 0, sharing)
+	a.labels, a.size = 200, 50
+	w.pass(12 * time.Second)
+	w.keeps = 0
+	w.pass(time.Minute)
+	equal(t, "basis", w.basis(), "1 a")
+	equal(t, "events", a.happened(), []string{"fleet_basis"})
+}
+
+// A basis is asked for once, and is kept, also where the broker marks no retained message.
+func TestBasisIsAskedFor(t *testing.T) {
+	for _, unmarked := range []bool{false, true} {
+		w := newWorld(t)
+		w.plain = unmarked
+		a := w.start("a", 0, sharing)
+		a.labels, a.size = 200, 50
+		w.pass(2 * time.Minute)
+		asked := 0
+		for _, filter := range a.asked {
+			if filter == "edge/fleet/c/basis" {
+				asked++
+			}
+		}
+		equal(t, "asked, announced", []int{asked, a.announced}, []int{1, 1})
+		equal(t, "events", a.happened(), []string{"fleet_basis"})
+	}
+}

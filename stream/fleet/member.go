@@ -284,7 +284,7 @@ func (m *Member) see(name string, retained bool) {
 // stays in the set: until the next connection, or until the broker has another message.
 func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
 	if name == BasisName {
-		m.receiveBasis(now, data)
+		m.receiveBasis(now, data, retained)
 		return
 	}
 	c, err := core.Decode(data)

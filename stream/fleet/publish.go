@@ -40,6 +40,9 @@ type echo struct {
 	reported bool      // fleet_not_kept, since the last one that was kept
 }
 
+// notRetained says what became of a message that the broker passes on and does not keep.
+const notRetained = "came back, and the broker does not keep it: does it limit the size or the number of retained messages (EMQX: max_payload_size, max_retained_messages)?"
+
 // connected forgets what the broker has shown in an earlier connection. A publication that it has passed on
 // is no longer asked for: what it keeps of it comes with the retained messages.
 func (e *echo) connected() {
@@ -411,11 +414,11 @@ func (m *Member) checkEcho(now time.Time) {
 		if many {
 			why = fmt.Sprintf("it has sent %d others: raise the number that it sends at once (mosquitto: max_queued_messages), or give each site a concept of its own", m.link.retained)
 		}
-		what := fmt.Sprintf("did not come back from the broker within %v", keptWithin)
+		what := fmt.Sprintf("did not come back from the broker within %v: %s", keptWithin, why)
 		if !o.passed.IsZero() {
-			what, why = "came back, and the broker does not keep it", "does it limit the size or the number of retained messages (EMQX: max_payload_size, max_retained_messages)?"
+			what = notRetained
 		}
-		m.event("fleet_not_kept", fmt.Sprintf("the contribution of %d bytes %s: %s", o.bytes, what, why))
+		m.event("fleet_not_kept", fmt.Sprintf("the contribution of %d bytes %s", o.bytes, what))
 	}
 	if !many {
 		m.halve()
