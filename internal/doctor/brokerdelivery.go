@@ -49,7 +49,37 @@ func (p *brokerProbe) retained(ctx context.Context) (err error) {
 		p.d.warn(name, "kept, and not sent to subscriptions with a wildcard: what subscribes to "+p.owner+"/# sees state, info and scores only when they are published anew"+p.wantsRetained(),
 			"subscribe to the topics by their whole names, such as "+p.owner+"/state; or use a broker that sends them, such as mosquitto")
 	default:
-		p.d.ok(name, "kept, and sent to subscriptions with a wildcard, too")
+		return p.severalRetained(ctx, keeper)
+	}
+	return nil
+}
+
+// severalRetained tests whether the broker keeps as many retained messages as a node publishes: its state, its info,
+// its scores, its cursor and a contribution in parts. It removes them.
+func (p *brokerProbe) severalRetained(ctx context.Context, keeper *broker.Client) (err error) {
+	const name, several = "retained messages", 8
+	prefix := p.topic + "/kept"
+	for i := range several {
+		topic := fmt.Sprint(prefix, i)
+		if err := p.publishOver(ctx, keeper, topic, true, []byte("kept")); err != nil {
+			return err
+		}
+		defer func() {
+			err = errors.Join(err, p.publishOver(context.WithoutCancel(ctx), keeper, topic, true, nil))
+		}()
+	}
+	n, err := p.delivered(ctx, p.topic+"/+", p.qos, several, func(m broker.Message) bool {
+		return m.Retained && m.Topic != prefix && strings.HasPrefix(m.Topic, prefix)
+	})
+	figure := map[string]int{"published": several, "kept": n}
+	switch {
+	case err != nil:
+		return err
+	case n < several:
+		p.d.add(name, Warn, fmt.Sprintf("of %d more the broker keeps %d: it limits their number, and who comes later does not hear of those that it leaves out", several, n),
+			"raise the limit (EMQX: max_retained_messages 0)", figure)
+	default:
+		p.d.add(name, OK, "kept, and sent to subscriptions with a wildcard, too", "", figure)
 	}
 	return nil
 }
@@ -91,6 +121,12 @@ func (p *brokerProbe) finds(ctx context.Context, topic, filter string) (bool, er
 
 // delivers reports whether the broker sends a certain message to a new subscription to filter.
 func (p *brokerProbe) delivers(ctx context.Context, filter string, qos byte, certain func(broker.Message) bool) (bool, error) {
+	n, err := p.delivered(ctx, filter, qos, 1, certain)
+	return n > 0, err
+}
+
+// delivered is the number of certain messages, at most limit, that the broker sends to a new subscription to filter.
+func (p *brokerProbe) delivered(ctx context.Context, filter string, qos byte, limit int, certain func(broker.Message) bool) (int, error) {
 	in := &inbox{quiet: p.d.within.quiet, mark: p.mark()}
 	reader, err := p.connect(ctx, broker.Options{Receive: func(m broker.Message) {
 		if m.Topic == in.mark || certain(m) {
@@ -98,16 +134,15 @@ func (p *brokerProbe) delivers(ctx context.Context, filter string, qos byte, cer
 		}
 	}})
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer reader.Close()
 	for _, f := range []string{p.mark(), filter} {
 		if granted, err := p.subscribe(ctx, reader, f, qos); err != nil || !granted {
-			return false, err
+			return 0, err
 		}
 	}
-	n, err := p.untilMark(ctx, in, 1, 1)
-	return n > 0, err
+	return p.untilMark(ctx, in, 1, limit)
 }
 
 // wantsRetained returns a remark on the streams that take retained messages by a

@@ -39,6 +39,7 @@ func TestDeliveryIsTried(t *testing.T) {
 		"least":     {mosquitto("max_packet_size 5000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 4.0 KiB, and not of 6.0 KiB → set models.bearing.fleet.max_message to 4096"}},
 		"rights":    {mosquitto("acl_file " + rights + "\n"), "pump", Fail, []string{"fail fleet mill: what this node publishes below edge/fleet/mill/pi1/ does not come back", "let user (none) write edge/fleet/mill/pi1 and edge/fleet/mill/pi1/#"}},
 		"wildcards": {(&brokertest.Lacking{Unretained: true}).Start, "pump", Fail, []string{noWildcards}},
+		"few":       {(&brokertest.Lacking{Most: 3}).Start, "pump", Warn, []string{"warn retained messages: of 8 more the broker keeps 2: it limits their number", kept}},
 		"follower":  {(&brokertest.Lacking{Unretained: true}).Start, "pump", Fail, []string{noWildcards}},
 		"basis":     {brokertest.Embedded, "pump", OK, []string{kept, "ok basis of fleet mill: the broker keeps a common basis"}},
 		"no basis":  {mosquitto("acl_file " + own + "\n"), "pump", Warn, []string{kept, "warn basis of fleet mill: what this node publishes below edge/fleet/mill/basis/ does not come back", "let user (none) write edge/fleet/mill/basis"}},

@@ -21,15 +21,18 @@ type Lacking struct {
 	Everybody   bool // each member of one is sent each message
 	Unretained  bool // retained messages are not sent to subscriptions with a wildcard
 	Unrepeated  bool // what is in flight when a connection ends is lost, and later messages have its identifiers
+	Most        int  // retained messages that it keeps; 0: all
 
-	lost atomic.Int32 // messages, with Unrepeated
+	lost   atomic.Int32 // messages, with Unrepeated
+	mu     sync.Mutex
+	topics map[string]bool // of those that it keeps, if Most is set
 }
 
 func (h *Lacking) ID() string { return "lacking" }
 
 func (h *Lacking) Provides(b byte) bool {
 	switch b {
-	case mochi.OnSelectSubscribers, mochi.OnSubscribe:
+	case mochi.OnSelectSubscribers, mochi.OnSubscribe, mochi.OnPublish:
 		return true
 	case mochi.OnDisconnect, mochi.OnPacketEncode:
 		return h.Unrepeated
@@ -49,6 +52,25 @@ func (h *Lacking) OnPacketEncode(_ *mochi.Client, p packets.Packet) packets.Pack
 		p.PacketID -= uint16(h.lost.Load())
 	}
 	return p
+}
+
+func (h *Lacking) OnPublish(_ *mochi.Client, p packets.Packet) (packets.Packet, error) {
+	if h.Most == 0 || !p.FixedHeader.Retain {
+		return p, nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case len(p.Payload) == 0:
+		delete(h.topics, p.TopicName)
+	case !h.topics[p.TopicName] && len(h.topics) >= h.Most: // it is passed on only, as EMQX does
+		p.FixedHeader.Retain = false
+	case h.topics == nil:
+		h.topics = map[string]bool{p.TopicName: true}
+	default:
+		h.topics[p.TopicName] = true
+	}
+	return p, nil
 }
 
 func (h *Lacking) OnSelectSubscribers(subs *mochi.Subscribers, _ packets.Packet) *mochi.Subscribers {
