@@ -239,6 +239,9 @@ func differences(t *testing.T, config, store string, n int, row func(int) *datas
 	held := loadRoom(t, config, store)
 	text := func(x []float64, label string) string { return fmt.Sprint(x, " ", label) }
 	first := n - len(held.Records)
+	if first < 0 {
+		return fmt.Sprintf("the journal holds %d records of %d rows", len(held.Records), n)
+	}
 	for i, r := range held.Records {
 		if want := row(first + i); text(r.X, r.Label) != text(want.X, want.Label) {
 			var b strings.Builder
