@@ -154,7 +154,7 @@ func (m Config) Validate() error {
 			errs = append(errs, field.Check(err == nil && port >= 1 && port <= 65535, "servers", s, "a port of 1 to 65535"))
 		}
 	}
-	for _, level := range strings.Split(m.BaseTopic, "/") {
+	for level := range strings.SplitSeq(m.BaseTopic, "/") {
 		if !topic.IsName(level) {
 			errs = append(errs, field.Check(false, "base_topic", m.BaseTopic, "levels of [a-z0-9_-], no / at either end"))
 			break
