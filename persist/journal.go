@@ -38,7 +38,7 @@ func decodeRecord(payload []byte) (online.Event, error) {
 	ev := online.Event{Kind: online.Kind(d.Byte()), Key: d.Uint64()}
 	ev.Label = d.String(maxLabel)
 	ev.X = d.floats(d.Count(maxFeatures, 8, "number of elements"))
-	ev.Probs = d.optionalFloats(maxClasses)
+	ev.Probs = d.optionalFloats()
 	e := d.extras(ofRecords)
 	ev.Weight, ev.Epoch, ev.Name, ev.State, ev.Meta, ev.Parts, ev.Known = e.weight, e.epoch, e.name, e.state, e.meta, e.parts, e.known
 	if err := d.End(); err != nil {

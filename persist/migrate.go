@@ -80,7 +80,7 @@ func (s *Store) migrate(version uint64) error {
 	}
 	err := s.update(func(tx *bbolt.Tx) error {
 		if version < 5 {
-			if err := createRedo(tx, 1); err != nil {
+			if err := createRedo(tx); err != nil {
 				return err
 			}
 		}

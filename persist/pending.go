@@ -30,7 +30,7 @@ func decodePending(payload []byte) (online.Pending, error) {
 	d := newDecoder(payload)
 	p := online.Pending{Key: d.Uint64()}
 	p.X = d.floats(d.Count(maxFeatures, 8, "number of elements"))
-	p.Probs = d.optionalFloats(maxClasses)
+	p.Probs = d.optionalFloats()
 	e := d.extras(ofPending)
 	p.Epoch, p.Label, p.By, p.Clock, p.Meta, p.Identity, p.Parts = e.epoch, e.name, e.by, e.clock, e.meta, e.identity, e.parts
 	p.Device, p.From, p.To = e.device, e.from, e.to

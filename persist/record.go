@@ -139,8 +139,8 @@ func (d decoder) floats(n int) []float64 {
 }
 
 // optionalFloats reads the numbers that appendOptionalFloats wrote.
-func (d decoder) optionalFloats(limit int) []float64 {
-	n := d.Int(limit+1, "number of elements") - 1
+func (d decoder) optionalFloats() []float64 {
+	n := d.Int(maxClasses+1, "number of elements") - 1
 	if n < 0 {
 		return nil
 	}

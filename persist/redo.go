@@ -281,8 +281,8 @@ func readFrames(file io.ReaderAt, size int64) changes {
 	return cs
 }
 
-// createRedo creates an empty redo log.
-func createRedo(tx *bbolt.Tx, epoch uint64) error {
+// createRedo creates an empty redo log, with epoch 1.
+func createRedo(tx *bbolt.Tx) error {
 	b, err := tx.CreateBucketIfNotExists([]byte(bucketRedo))
 	if err != nil {
 		return err
@@ -290,7 +290,7 @@ func createRedo(tx *bbolt.Tx, epoch uint64) error {
 	if err := b.Put([]byte(keyRedo), make([]byte, redoSize)); err != nil {
 		return err
 	}
-	return putEpoch(tx, epoch)
+	return putEpoch(tx, 1)
 }
 
 func putEpoch(tx *bbolt.Tx, epoch uint64) error {

@@ -286,7 +286,7 @@ func initialise(db *bbolt.DB) error {
 		if err != nil {
 			return err
 		}
-		if err := createRedo(tx, 1); err != nil {
+		if err := createRedo(tx); err != nil {
 			return err
 		}
 		return b.Put([]byte(keyFormat), sealFormat(formatVersion))
