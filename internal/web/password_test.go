@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,15 +123,15 @@ func FuzzHosts(f *testing.F) {
 		if !h.has(host) {
 			return
 		}
-		name := host
-		if n, _, err := net.SplitHostPort(host); err == nil {
-			name = n
+		names := []string{host, strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")}
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			names = append(names, name)
 		}
-		name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
-		if _, err := netip.ParseAddr(name); err != nil && !h[name] {
-			if _, err := netip.ParseAddr(strings.TrimSuffix(strings.Trim(host, "[]"), ".")); err != nil {
-				t.Errorf("%q is taken", host)
-			}
+		if !slices.ContainsFunc(names, func(name string) bool {
+			_, err := netip.ParseAddr(name)
+			return err == nil || h[strings.ToLower(strings.TrimSuffix(name, "."))]
+		}) {
+			t.Errorf("%q is taken", host)
 		}
 	})
 }

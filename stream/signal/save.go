@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"container/list"
 	"encoding/json"
 	"errors"
@@ -211,7 +212,7 @@ func (c Config) begun(rows int) int {
 // loadWindow reads the rows of a window.
 func (s *Stage) loadWindow(w *window, r *wire.Decoder, read func([]int64)) {
 	c := &s.cfg.Window
-	most := max(c.Length.Rows, c.MaxRows)
+	most := cmp.Or(c.Length.Rows, c.MaxRows)
 	n := r.Count(most*max(w.width, 1), 8, "values")
 	values := append(w.values, make([]float64, n)...)
 	floats(r, values)
