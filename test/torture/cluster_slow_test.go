@@ -23,16 +23,21 @@ import (
 	"edge/test/harness"
 )
 
-// TestFleetOnCluster lets four daemons learn as one on a NATS cluster of three servers, of
+// TestFleetOnCluster lets four daemons learn as one on a cluster of three servers (NATS, EMQX), of
 // which one after the other is killed and started again: for EDGE_CLUSTER seconds (default
 // 30), one in each minute, or two in all. Every message that a daemon has
 // acknowledged is learnt, once, and no other waits for its acknowledgement; those that the
 // cluster has confirmed and does not send are counted. In the end each daemon has merged the newest contribution of each other,
 // and its state is that of a learner that was fed its journal.
 func TestFleetOnCluster(t *testing.T) {
+	for name, start := range brokertest.Clusters {
+		t.Run(name, func(t *testing.T) { fleetOn(t, start(t)) })
+	}
+}
+
+func fleetOn(t *testing.T, cluster *brokertest.Cluster) {
 	length := time.Duration(harness.Number(t, "EDGE_CLUSTER", 30)) * time.Second
 	period := min(length/2, time.Minute)
-	cluster := brokertest.NewCluster(t)
 	nodes := make([]*clustered, 4)
 	stop := make(chan struct{})
 	for i := range nodes {

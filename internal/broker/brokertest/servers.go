@@ -137,15 +137,26 @@ func FlashMQ(t *testing.T, addr string) (stop func()) {
 // EMQX starts an EMQX 5 at addr, whose sessions are in memory. CI does not install it, since Debian has none.
 func EMQX(t *testing.T, addr string) (stop func()) {
 	t.Helper()
+	cmd := exec.Command(emqx(t), "foreground")
+	cmd.Env = emqxSettings(addr, t.TempDir(), "edge@127.0.0.1")
+	return serve(t, addr, cmd, kill)
+}
+
+// emqx returns the path of EMQX, and skips the test if it is not installed.
+func emqx(t *testing.T) string {
+	t.Helper()
 	program, err := exec.LookPath("emqx")
 	if err != nil {
 		t.Skip("emqx is not installed: " + err.Error())
 	}
-	cmd := exec.Command(program, "foreground")
-	cmd.Env = append(os.Environ(), "EMQX_NODE__DATA_DIR="+t.TempDir(), "EMQX_NODE__NAME=edge@127.0.0.1", "EMQX_DASHBOARD__LISTENERS__HTTP__BIND=0",
+	return program
+}
+
+// emqxSettings is the environment of an EMQX that speaks MQTT at addr.
+func emqxSettings(addr, dir, name string) []string {
+	return append(os.Environ(), "EMQX_NODE__DATA_DIR="+dir, "EMQX_NODE__NAME="+name, "EMQX_DASHBOARD__LISTENERS__HTTP__BIND=0",
 		"EMQX_LISTENERS__TCP__DEFAULT__BIND="+addr, "EMQX_MQTT__MAX_MQUEUE_LEN=infinity",
 		"EMQX_LISTENERS__SSL__DEFAULT__ENABLE=false", "EMQX_LISTENERS__WS__DEFAULT__ENABLE=false", "EMQX_LISTENERS__WSS__DEFAULT__ENABLE=false")
-	return serve(t, addr, cmd, kill)
 }
 
 // lookUp returns the path of a program, and skips the test if it is not installed.
@@ -173,17 +184,22 @@ func serve(t testing.TB, addr string, cmd *exec.Cmd, end func(*exec.Cmd)) (stop 
 	}
 	stop = sync.OnceFunc(func() { end(cmd) })
 	t.Cleanup(stop)
-	if !Eventually(func() bool {
+	if !listens(addr) {
+		stop()
+		t.Fatalf("%s does not listen on %s: %s", cmd.Path, addr, &log)
+	}
+	return stop
+}
+
+// listens waits until a server listens at addr, and reports whether it does.
+func listens(addr string) bool {
+	return Eventually(func() bool {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			c.Close()
 		}
 		return err == nil
-	}) {
-		stop()
-		t.Fatalf("%s does not listen on %s: %s", cmd.Path, addr, &log)
-	}
-	return stop
+	})
 }
 
 // kill ends a server and its children.
