@@ -203,7 +203,7 @@ func (n *clustered) view() (v member.View) {
 // while one lacks.
 func awaitNewest(t *testing.T, nodes []*clustered, servers func(i int) []string) map[string]fleet.Version {
 	t.Helper()
-	const rounds = 12
+	const rounds = 6
 	var newest map[string]fleet.Version
 	missing := ""
 	for round := range rounds {
