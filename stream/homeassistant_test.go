@@ -174,9 +174,11 @@ func TestExpiryInHomeAssistant(t *testing.T) {
 	withBrokers(t, func(t *testing.T, b *broker) {
 		for after, want := range map[time.Duration]bool{DefaultHomeAssistant().ExpireAfter: true, time.Minute: false} {
 			h := newHome(t, b)
+			before := len(h.on(discoveryTopic)) // the retained announcement of the other node
 			d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) {
 				c.HomeAssistant.Enabled, c.HomeAssistant.ExpireAfter = true, after
 			}).ready(t)
+			eventually(t, "the announcement", func() bool { return len(h.on(discoveryTopic)) > before })
 			h.send("factory/p7/vibration", `{"features":[1,0],"label":"ok"}`)
 			eventually(t, "the label", func() bool { return len(d.model.learnt()) > 0 })
 			h.send("factory/p7/vibration", `[2,0]`)
