@@ -10,12 +10,12 @@ import (
 // Posterior.Bank are those of the fleet: own sites and those of the members.
 //
 // What the members know about classes that have few own labels cannot earn weight by own
-// labels. It is therefore reported beside the answer, and with Mix it is the answer for the
-// classes in Rare: with u the fleet's probability of these,
+// labels. It is therefore reported beside the answer, and the answer of Unseen is that for the
+// classes in Rare: with u its probability of these,
 //
-//	p_k ← p_fleet,k for k in Rare,     p_k ← (1 − u)·p_k/Σ_{l not in Rare} p_l for the others
+//	p_k ← p_unseen,k for k in Rare,     p_k ← (1 − u)·p_k/Σ_{l not in Rare} p_l for the others
 //
-// where the members' forests have refined p_fleet, if there are any.
+// where the members' forests have refined p_unseen, if there are any.
 type Fleet struct {
 	Members  int        // whose sites are in it
 	Horizons int        // F; 0 while Guest answers
@@ -23,7 +23,10 @@ type Fleet struct {
 	Index    []int      // of them in Posterior.Names; −1: not there
 	Foreign  []Gaussian // F, the latent functions of these classes
 	Rare     []bool     // of Posterior.Names: the class has few own labels
-	Mix      bool       // the fleet answers for these classes
+
+	// Unseen is the posterior of all members, this one included, in a basis of all; Guest while
+	// that answers. Nil: the fleet does not answer for the classes in Rare.
+	Unseen *Posterior
 
 	// Own has the weights and exponents of the answer without the fleet alone: Weights, and
 	// those in Pool. All else is that of the posterior. Share is the weight of
@@ -49,7 +52,7 @@ type Report struct {
 
 // company holds the fleet's part of the last prediction.
 type company struct {
-	ws             *Workspace // of the guest
+	ws             *Workspace // of the guest, or of Unseen
 	probs          []float64  // C+X by latent function, or by class of the guest's answer
 	one            []float64  // C+X of one horizon
 	mean, variance []float64  // C+X
@@ -72,6 +75,9 @@ func (f *Fleet) clone() *Fleet {
 	c.Foreign = slices.Clone(f.Foreign)
 	if f.Guest != nil {
 		c.Guest = f.Guest.Snapshot()
+	}
+	if f.Unseen != nil {
+		c.Unseen = f.Unseen.Snapshot()
 	}
 	if f.Own != nil {
 		c.Own = f.Own.Snapshot()
@@ -106,15 +112,23 @@ func (f *Fleet) WithShares(of *Fleet) *Fleet {
 	return &c
 }
 
-// loadGuest prepares n inputs for the guest's answers.
-func (p *Posterior) loadGuest(x []float64, n int, ws *Workspace) {
-	if p.Fleet == nil || p.Fleet.Guest == nil {
+// loadFleet prepares n inputs for the answers of the guest, or of Unseen.
+func (p *Posterior) loadFleet(x []float64, n int, ws *Workspace) {
+	f := p.Fleet
+	if f == nil {
+		return
+	}
+	of := f.Guest
+	if of == nil && f.mixes() {
+		of = f.Unseen
+	}
+	if of == nil {
 		return
 	}
 	if ws.company.ws == nil {
 		ws.company.ws = NewWorkspace()
 	}
-	p.Fleet.Guest.load(x, n, ws.company.ws)
+	of.load(x, n, ws.company.ws)
 }
 
 // accompany mixes the fleet's answer for input i into dst, the own answer.
@@ -135,11 +149,17 @@ func (p *Posterior) accompany(dst []float64, i int, ws *Workspace) {
 		for k := range dst {
 			dst[k] += f.GuestWeight * (c.named[k] - dst[k])
 		}
+		if f.mixes() {
+			f.mixRare(dst, c.named)
+		}
 		ws.answer.novelty += f.GuestWeight * (novelty - ws.answer.novelty)
 	case f.Horizons > 0 && p.Built():
 		p.fleetProbs(ws)
 		c.known = true
-		p.mixRare(dst, ws)
+		if f.mixes() {
+			p.answerUnseen(i, len(dst), ws)
+			f.mixRare(dst, c.named)
+		}
 	}
 }
 

@@ -139,7 +139,7 @@ func (p *Posterior) answerTo(dst []float64, i int, ws *Workspace) (probs []float
 func (p *Posterior) load(x []float64, n int, ws *Workspace) {
 	ws.predicted.n = 0
 	x = p.calibrated(x, ws)
-	p.loadGuest(x, n, ws)
+	p.loadFleet(x, n, ws)
 	if !p.Built() {
 		return
 	}

@@ -8,26 +8,24 @@ import (
 // refining is the exponent by which forests refine the answer of a fleet.
 const refining = 0.8
 
-// mixRare replaces the answer in dst for the classes in Rare by that of the fleet at the input
-// of ws.answer.row, after stack, if the fleet answers for them.
-func (p *Posterior) mixRare(dst []float64, ws *Workspace) {
-	f, c, own := p.Fleet, &ws.company, len(p.Latent)
-	if !f.Mix || !slices.Contains(f.Rare, true) {
-		return
-	}
-	c.named = grow(c.named, len(dst))
-	clear(c.named)
-	for i, v := range c.probs {
-		if i < own {
-			c.named[p.Latent[i]] += v
-		} else if k := f.Index[i-own]; k >= 0 {
-			c.named[k] += v
-		}
-	}
-	p.refine(c.named, ws)
-	var rare, others, total float64
-	for k, v := range c.named {
-		if total += v; k < len(f.Rare) && f.Rare[k] {
+// mixes reports whether the fleet answers for rare classes.
+func (f *Fleet) mixes() bool { return f.Unseen != nil && slices.Contains(f.Rare, true) }
+
+// answerUnseen leaves the answer of Unseen for input i, over c classes, in ws.company.named.
+func (p *Posterior) answerUnseen(i, c int, ws *Workspace) {
+	of := &ws.company
+	of.guest, _ = p.Fleet.Unseen.AnswerTo(of.guest, i, 0, of.ws)
+	of.named = grow(of.named, c)
+	clear(of.named)
+	copy(of.named, of.guest)
+	p.refine(of.named, ws)
+}
+
+// mixRare replaces the answer in dst for the classes in Rare by that in g.
+func (f *Fleet) mixRare(dst, g []float64) {
+	var rare, others float64
+	for k, v := range g {
+		if f.rare(k) {
 			rare += v
 		} else {
 			others += dst[k]
@@ -36,20 +34,21 @@ func (p *Posterior) mixRare(dst []float64, ws *Workspace) {
 	if !(rare > 0 && others > 0) {
 		return
 	}
-	rare /= total // without the classes that the model does not name
 	for k := range dst {
-		if k < len(f.Rare) && f.Rare[k] {
-			dst[k] = c.named[k] / total
+		if f.rare(k) {
+			dst[k] = g[k]
 		} else {
 			dst[k] *= (1 - rare) / others
 		}
 	}
 }
 
-// refine lets the forests of the members, and the own one, refine g, the answer of the
-// fleet's horizons by class. The basis of these has its inducing points where the own
-// classes are; each forest knows its own classes K apart, wherever they are: see refinement,
-// with α = 1 and β = refining. The own forest counts for the classes that are not in Rare.
+// rare reports whether class k has few own labels.
+func (f *Fleet) rare(k int) bool { return k < len(f.Rare) && f.Rare[k] }
+
+// refine lets the forests of the members, and the own one, refine g, the answer of Unseen by
+// class. Each forest knows its own classes K apart, wherever they are: see refinement, with
+// α = 1 and β = refining. The own forest counts for the classes that are not in Rare.
 func (p *Posterior) refine(g []float64, ws *Workspace) {
 	members, c := p.Pool.Stack.Members, len(g)
 	if members == nil || len(ws.blends.output.Answer) == 0 {
@@ -59,12 +58,12 @@ func (p *Posterior) refine(g []float64, ws *Workspace) {
 	own, answers := ws.blends.forests[c:2*c], ws.blends.forests[4*c:]
 	var of, to float64
 	for k, v := range own {
-		if k < len(p.Fleet.Rare) && !p.Fleet.Rare[k] {
+		if k < len(p.Fleet.Rare) && !p.Fleet.rare(k) {
 			of, to = of+math.Exp(r.base[k]), to+math.Exp(v)
 		}
 	}
 	for k, v := range own {
-		if k < len(p.Fleet.Rare) && !p.Fleet.Rare[k] {
+		if k < len(p.Fleet.Rare) && !p.Fleet.rare(k) {
 			r.gain[k] = members.Own * (v - r.base[k] + math.Log(of/to))
 			r.weight[k] = members.Own
 		}

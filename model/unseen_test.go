@@ -14,7 +14,7 @@ import (
 func unseenCase() (p *Posterior, ws *Workspace, answers [][]float64) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	p = &Posterior{Names: []string{"a", "b", "c", "d"}, Latent: []int{0, 1, 2, 3}}
-	p.Fleet = &Fleet{Rare: []bool{false, false, true, true}, Mix: true}
+	p.Fleet = &Fleet{Rare: []bool{false, false, true, true}}
 	members := &MemberForests{Own: 3, Share: 1}
 	ws = NewWorkspace()
 	x := []float32{0.3, -0.2}
@@ -79,20 +79,26 @@ func TestRefine(t *testing.T) {
 	}
 }
 
-// The answer for rare classes is that of the fleet, refined; the others keep their ratios.
-// Without a rare class the answer stays as it is, to the last bit.
+// The answer for rare classes is that of Unseen, refined; the others keep their ratios.
+// Without a rare class, or without Unseen, the fleet does not answer.
 func TestMixFew(t *testing.T) {
 	p, ws, _ := unseenCase()
-	g := []float64{0.4, 0.3, 0.2, 0.1}
-	ws.company.probs = slices.Clone(g)
+	unseen := &Posterior{Names: p.Names, Counts: []uint64{40, 30, 20, 10}, N: 100} // answers by frequencies
+	p.Fleet.Unseen = unseen
+	p.loadFleet(nil, 0, ws)
+	g := unseen.FrequenciesTo(make([]float64, 4))
 	p.refine(g, ws)
 	dst := []float64{0.9, 0.05, 0.03, 0.02}
-	p.mixRare(dst, ws)
+	p.answerUnseen(0, 4, ws)
+	golden.Close(t, "answer for unseen classes", ws.company.named, g, 1e-12)
+	p.Fleet.mixRare(dst, ws.company.named)
 	u := g[2] + g[3]
 	golden.Close(t, "answer", dst, []float64{(1 - u) * 0.9 / 0.95, (1 - u) * 0.05 / 0.95, g[2], g[3]}, 1e-12)
-	before := slices.Clone(dst)
-	p.Fleet.Mix = false
-	if p.mixRare(dst, ws); !slices.Equal(dst, before) {
-		t.Error("another answer without rare classes")
+	p.Fleet.Unseen = nil
+	if p.Fleet.mixes() {
+		t.Error("mixes without Unseen")
+	}
+	if p.Fleet.Unseen, p.Fleet.Rare = unseen, make([]bool, 4); p.Fleet.mixes() {
+		t.Error("mixes without rare classes")
 	}
 }

@@ -71,14 +71,13 @@ func (l *Learner) basis() fleet.Basis {
 // not change: it does when the result comes as an event of kind Merge, see
 // MergeEvent. The result depends on the learner's state and the set alone.
 //
-// During the warm-up the sums are written in the basis of the contribution with the most
-// labels. Errors: ErrConfig where each class has a kernel of its own; ErrFactor.
+// During the warm-up the sums are written in a basis of the members, see fleet.Receiver. Errors: ErrConfig where each class has a kernel of its own; ErrFactor.
 func (l *Learner) Merge(member string, set *fleet.Set) (*fleet.Merge, error) {
 	if l.cfg.Kernel == PerClass {
 		return nil, fmt.Errorf("online: a fleet needs kernel: shared: %w", ErrConfig)
 	}
 	r := fleet.Receiver{Member: member, Features: fleet.Features(l.cfg.Features, l.cfg.Signals), Inputs: len(l.cfg.Features), Trust: l.cfg.Fleet.Trust, Units: l.cfg.Fleet.Units}
-	r.Shared, r.Birth, r.Inducing = l.cfg.Fleet.Shared, l.common.Birth, l.cfg.Inducing
+	r.Shared, r.Birth, r.Inducing, r.Mix = l.cfg.Fleet.Shared, l.common.Birth, l.cfg.Inducing, l.cfg.Fleet.Unseen == MixUnseen
 	own := l.cfg.fleetHorizons()
 	r.Experts = natural.Experts{Own: len(l.cfg.Horizons), Fleet: len(own), Forest: l.forest != nil}
 	for _, at := range own {
@@ -143,8 +142,7 @@ func MergeEvent(m *fleet.Merge) Event {
 const followed = 0.999
 
 // Follow returns the posterior of a member that has no labels: of the contributions
-// alone, on the basis of the one with the most labels, for the features of a
-// configuration. The posterior has no class while no contribution is taken.
+// alone, on a basis of theirs, see fleet.Receiver, for the features of a configuration. The posterior has no class while no contribution is taken.
 func Follow(cfg Config, member string, set *fleet.Set) (*model.Posterior, *fleet.Merge, error) {
 	l, err := NewLearner(cfg)
 	if err != nil {

@@ -71,13 +71,19 @@ func (cfg Config) ForestMemory(classes int) uint64 {
 // FleetMemory estimates the memory in bytes that other members of a fleet take, with C
 // classes: each contribution, as it is kept, and all of them with their sums, which are
 // as large as the own sites, and with their forests, before and after a merge, and the tuned
-// weights of the own forest.
+// weights of the own forest; where the fleet answers for unseen classes, the posterior that
+// does, before and after a merge.
 func (cfg Config) FleetMemory(members, classes int) (each, all uint64) {
 	h, m, d := len(cfg.fleetHorizons()), cfg.Inducing, len(cfg.Features)
 	f, packed := cfg.Experts.Forest.sizes(d), h*classes*(m*m+3*m)/2
 	const weight, split = 2, 7 // of a forest, as it is sent
 	n := packed*cfg.Fleet.precision().Bytes() + 8*d*(m+3+model.RankPoints) + f.Trees*f.Leaves*(weight*classes+split)
-	return uint64(n), uint64(members*n+8*7*packed) + 2*uint64(min(members, fleet.MaxForests))*f.Frozen(classes) + f.Tuned(classes)
+	if cfg.Fleet.Unseen == MixUnseen {
+		points := fleet.UnseenPoints * m
+		all = 2 * uint64(classes*(8*points*points+4*points*(points+3)/2))
+	}
+	all += uint64(members*n+8*7*packed) + 2*uint64(min(members, fleet.MaxForests))*f.Frozen(classes) + f.Tuned(classes)
+	return uint64(n), all
 }
 
 // startForest begins an empty forest, if the configuration has one.

@@ -304,11 +304,15 @@ func TestUnseenClasses(t *testing.T) {
 	if len(p.Classes) != 3 {
 		t.Errorf("report: the model's classes are %q", p.Classes)
 	}
-	for range 3 {
-		l.Add(&Event{Kind: Observe, X: []float64{x[0] + 0.1, x[1]}, Label: "c3"})
+	threeLabels := func(l *Learner) Prediction {
+		for range 3 {
+			l.Add(&Event{Kind: Observe, X: []float64{x[0] + 0.1, x[1]}, Label: "c3"})
+		}
+		l.Add(&Event{Kind: Boundary})
+		p, _ := l.Predict(x[:])
+		return p
 	}
-	l.Add(&Event{Kind: Boundary})
-	few, _ := l.Predict(x[:])
+	few := threeLabels(l)
 	if len(l.fleet.foreign) != 0 {
 		t.Errorf("after three labels foreign %q", l.fleet.foreign)
 	}
@@ -324,8 +328,7 @@ func TestUnseenClasses(t *testing.T) {
 	if got := correctly(t, mixed, all[:3]...); got < 0.7 {
 		t.Errorf("mix: right for %g of the own samples", got)
 	}
-	l.view.Fleet.Mix = true
-	if answer, _ := l.Predict(x[:]); answer.Class != "c3" || answer.Probs[3] < few.Probs[3]+0.02 {
+	if answer := threeLabels(mixed); answer.Class != "c3" || answer.Probs[3] < few.Probs[3]+0.02 {
 		t.Errorf("after three labels c3 has %g, and %g by the answer of the fleet", few.Probs[3], answer.Probs[3])
 	}
 }

@@ -7,14 +7,17 @@ import (
 )
 
 // A state with a fleet of which a few bits have turned is refused as such, or can be
-// used: with a guest, with sums, and with a common basis.
+// used: with a guest, with sums, with sums for unseen classes, and with a common basis.
 func TestDamagedFleetStates(t *testing.T) {
 	cfg := fleetConfig()
 	set := fleetOf(t, cfg, 2, "c0", "c1", "c2", "c3")
 	start := offer(t, sharedConfig(), "a", 7, 112, "c0", "c1", "c2")
-	for name, n := range map[string]int{"guest": 20, "sums": 144, "start of a basis": 21, "basis": 145} {
+	for name, n := range map[string]int{"guest": 20, "sums": 144, "unseen": 146, "start of a basis": 21, "basis": 145} {
 		t.Run(name, func(t *testing.T) {
 			cfg, set := cfg, set.Clone()
+			if name == "unseen" {
+				cfg.Fleet.Unseen = MixUnseen
+			}
 			if n%2 == 1 {
 				cfg.Fleet.Shared = true
 				set.Offer(start)

@@ -17,7 +17,8 @@ func inUse() int {
 	return int(m.HeapAlloc)
 }
 
-// The estimated memory of 16 members is not below the measured one, and not far above it.
+// The estimated memory of 16 members is not below the measured one, and not far above it, also
+// where they answer for a class that the learner does not know.
 func TestFleetMemory(t *testing.T) {
 	l, set, next := fleetOf16(t, false)
 	next()
@@ -48,6 +49,18 @@ func TestFleetMemory(t *testing.T) {
 	}
 	if all < int(want)/3 || all > int(want) {
 		t.Errorf("the members take %d bytes, and %d are estimated", all, want)
+	}
+	before = inUse()
+	l.cfg.Fleet.Unseen, l.view.Counts[0] = MixUnseen, 0
+	if merged(t, l, kept); l.fleet.unseen == nil {
+		t.Fatal("nobody answers for a class that the learner does not know")
+	}
+	l.bank.GiveBack()
+	more := inUse() - before
+	_, mixed := l.cfg.FleetMemory(len(sent), 6)
+	t.Logf("the answer for that class %d, estimate %d", more, mixed-want)
+	if more < int(mixed-want)/3 || more > int(mixed-want) {
+		t.Errorf("the answer for that class takes %d bytes, and %d are estimated", more, mixed-want)
 	}
 	runtime.KeepAlive(kept)
 	runtime.KeepAlive(l)

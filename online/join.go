@@ -1,15 +1,14 @@
 package online
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"edge/model"
 	"edge/online/fleet"
 	"edge/online/mixture"
-	"edge/online/sep"
 )
 
 // joined is a learner's part in a fleet.
@@ -19,22 +18,14 @@ type joined struct {
 	foreign []string       // classes with sums and without a latent function, in the order of their sums
 	forests []fleet.Forest // of members; see publishForests
 
-	merge   *fleet.Merge // during the warm-up, the latest one; nil afterwards
-	guest   *sep.Bank    // its posterior, which learns the warm-up buffer as well
-	view    *model.Posterior
-	learned int         // observations of the buffer that the guest has learnt
-	cuts    uint64      // of the buffer when it began
-	classes []int       // of the sums, when it began
-	scale   model.Scale // of the guest
+	guest  *guest // of the latest merge, during the warm-up; nil afterwards
+	unseen *guest // of its sums Unseen, after the warm-up; nil: there are none
 }
 
 // clearTrust is the trust in the sums of a first merge, in standard errors, from which on
 // their horizons begin ahead of the own ones. Where own labels do not show that the sums
 // help, as on streams that drift, a learner would have to unlearn such a start.
 const clearTrust = 2
-
-// guestStep is the number of observations that a guest learns at once.
-const guestStep = 16
 
 // mergeEvent carries out an event of kind Merge. The minibatch that is filling stays open,
 // so that own labels teach the same as without a fleet, to the last bit, but where a common
@@ -68,6 +59,9 @@ func (l *Learner) fits(m *fleet.Merge) error {
 	if l.cfg.Kernel == PerClass || m.Taken() > 0 && m.Params.D != len(l.cfg.Features) {
 		return fmt.Errorf("online: merge of a basis in %d dimensions, model has %d: %w", m.Params.D, len(l.cfg.Features), ErrShape)
 	}
+	if u := m.Unseen; u != nil && u.Params.D != len(l.cfg.Features) {
+		return fmt.Errorf("online: sums for unseen classes in %d dimensions, model has %d: %w", u.Params.D, len(l.cfg.Features), ErrShape)
+	}
 	return l.canShare(m.Sharing)
 }
 
@@ -93,6 +87,7 @@ func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 	l.takeForests(m.Forests)
 	if l.warmup.done {
 		l.mix.Teach(m.Exponents)
+		l.answerUnseen(m.Unseen)
 	}
 	l.publishFleet()
 	return nil
@@ -126,10 +121,10 @@ func (l *Learner) renumber() {
 // for a guest. New horizons begin lead ahead of the own ones.
 func (l *Learner) join(m *fleet.Merge, lead float64) error {
 	if !l.warmup.done {
-		l.fleet = joined{members: m.Taken(), merge: m, forests: l.fleet.forests}
+		l.fleet = joined{members: m.Taken(), forests: l.fleet.forests}
 		l.view.Fleet = &model.Fleet{Members: m.Taken()}
 		l.mix.StartGuest()
-		return l.invite()
+		return l.invite(m)
 	}
 	var own, sums []int // horizons, and the sums for them
 	for h, length := range m.Horizons {
@@ -180,130 +175,12 @@ func (l *Learner) startFleet(members int, own []int, foreign []string, lead floa
 	l.bank.OwnWeights = l.mix.OwnWeights()
 }
 
-// invite makes the guest of the latest merge and lets it learn the warm-up buffer.
-func (l *Learner) invite() error {
-	m := l.fleet.merge
-	cfg := l.cfg.bank()
-	cfg.Inducing, cfg.Horizons, cfg.LearningRate, cfg.Track, cfg.Batch = m.Params.M, m.Horizons, 0, 0, guestStep
-	view := &model.Posterior{Weights: slices.Clone(m.Weights)}
-	var total float64
-	for _, v := range view.Weights {
-		total += v
-	}
-	for h := range view.Weights {
-		if view.Weights[h] /= total; !(total > 0) {
-			view.Weights[h] = 1 / float64(len(m.Horizons))
-		}
-	}
-	places := l.classesOf(m)
-	var classes, sums []int // of the model, and their sums
-	for i, k := range places {
-		if k >= 0 && !slices.Contains(classes, k) {
-			classes, sums = append(classes, k), append(sums, i)
-		}
-	}
-	if len(classes) < 2 {
-		return fmt.Errorf("online: a fleet of %d known classes: %w", len(classes), ErrShape)
-	}
-	guest := sep.New(cfg, view)
-	view.Names = l.view.Names
-	scale := l.guestScale()
-	if err := guest.Load(&sep.Fit{Params: m.Params, Scale: scale}, classes); err != nil {
-		return err
-	}
-	a, sum := make([]float64, m.Params.M*m.Params.M), make([]float64, m.Params.M)
-	for h := range m.Horizons {
-		for k, at := range sums {
-			clear(a)
-			clear(sum)
-			m.Sum(h, at, a, sum)
-			guest.SetAbsorbed(h, k, a, sum)
-		}
-	}
-	if err := guest.Refresh(); err != nil {
-		return err
-	}
-	f := &l.fleet
-	f.guest, f.view, f.learned, f.cuts, f.classes, f.scale = guest, view, 0, l.warmup.cuts, places, scale
-	l.teachGuest()
-	return nil
-}
-
-// guestScale returns the scaling of the guest: that of its merge, or where devices have
-// units of their own that of the latest build, if there is one.
-func (l *Learner) guestScale() model.Scale {
-	scale := l.fleet.merge.Scale
-	if own := &l.view.Scale; l.cfg.Fleet.Units == fleet.Standard && l.view.Built() {
-		return fleet.OnDevice(&scale, own.Mu, own.Sd)
-	}
-	return scale
-}
-
-func sameUnits(a, b model.Scale) bool { return slices.Equal(a.Mu, b.Mu) && slices.Equal(a.Sd, b.Sd) }
-
-// classesOf returns the places of a merge's classes among those of the model; −1 for one
-// that is not known.
-func (l *Learner) classesOf(m *fleet.Merge) []int {
-	places := make([]int, len(m.Classes))
-	for i, name := range m.Classes {
-		places[i] = -1
-		if k, known := l.classes.index[name]; known && k < len(l.view.Names) {
-			places[i] = k
-		}
-	}
-	return places
-}
-
 // followClasses brings the part of the fleet up to date with the classes, their labels and the
 // warm-up buffer.
 func (l *Learner) followClasses() {
 	l.teachGuest()
+	l.followUnseen()
 	l.publishFleet()
-}
-
-// teachGuest lets the guest learn the new samples of the warm-up buffer. A guest is a
-// function of its merge, the buffer and the classes, so that a state need not hold it:
-// after a change of those it began with it begins again.
-func (l *Learner) teachGuest() {
-	if l.fleet.guest == nil {
-		return
-	}
-	w, f := &l.warmup, &l.fleet
-	if f.cuts != w.cuts || !slices.Equal(f.classes, l.classesOf(f.merge)) || !sameUnits(f.scale, l.guestScale()) {
-		if l.invite() != nil { // it was possible before
-			l.leave()
-		}
-		return
-	}
-	f.view.Names = l.view.Names
-	for ; w.len()-f.learned >= guestStep; f.learned += guestStep {
-		from, to := f.learned, f.learned+guestStep
-		if l.learnAsGuest(w.x[from*w.d:to*w.d], w.y[from:to], w.w[from:to]) != nil {
-			continue // the step was undone
-		}
-	}
-}
-
-// learnAsGuest lets the guest learn a few samples.
-func (l *Learner) learnAsGuest(x []float64, classes []int, weights []float64) (err error) {
-	f := &l.fleet
-	latents := make([]int, len(l.classes.names))
-	for k := range latents {
-		latents[k] = slices.Index(f.view.Latent, k)
-	}
-	for _, k := range classes {
-		if latents[k] < 0 {
-			latents[k] = f.guest.Grow(k)
-		}
-	}
-	f.guest.Save()
-	defer func() {
-		if err != nil {
-			err = f.guest.Undo(err)
-		}
-	}()
-	defer Recover(&err)
-	return f.guest.Learn(sep.Minibatch{X: x, Classes: classes, Weights: weights, Latents: latents, Live: true, Reach: math.Inf(1)})
 }
 
 // observeGuest weighs the guest by a sample of class k, of which ws has the answer. One whose
@@ -322,7 +199,8 @@ func (l *Learner) observeGuest(ev *Event, k int, weight float64, ws *model.Works
 
 // endGuest lets the sums of the guest go on in the own basis, once the warm-up is over.
 func (l *Learner) endGuest() {
-	if m := l.fleet.merge; m != nil {
+	if g := l.fleet.guest; g != nil {
+		m := g.merge
 		if l.join(m, l.mix.GuestLead()) != nil {
 			l.leave()
 		} else {
@@ -352,13 +230,13 @@ func (l *Learner) publishFleet() {
 			v.Index[x] = -1
 		}
 	}
-	v.Rare, v.Mix = slices.Grow(v.Rare[:0], len(l.view.Names))[:len(l.view.Names)], l.cfg.Fleet.Unseen == MixUnseen
+	v.Rare = slices.Grow(v.Rare[:0], len(l.view.Names))[:len(l.view.Names)]
 	for k, n := range l.view.Counts {
 		v.Rare[k] = n < fleet.MinKnown
 	}
-	v.Guest = nil
-	if l.fleet.guest != nil {
-		v.Guest = l.fleet.view
+	v.Guest, v.Unseen = l.fleet.guest.posterior(), nil
+	if l.cfg.Fleet.Unseen == MixUnseen {
+		v.Unseen = cmp.Or(v.Guest, l.fleet.unseen.posterior())
 	}
 	l.publishShares()
 }

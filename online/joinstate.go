@@ -14,16 +14,16 @@ import (
 // sums, which fade and move with the basis.
 func (l *Learner) encodeFleet(e *wire.Encoder) {
 	f := &l.fleet
-	if f.merge == nil && len(f.own)+len(l.classes.imported) == 0 {
+	if f.guest == nil && len(f.own)+len(l.classes.imported) == 0 {
 		return
 	}
 	e.Int(len(l.classes.imported))
 	for _, name := range slices.Sorted(maps.Keys(l.classes.imported)) {
 		e.String(name)
 	}
-	e.Bool(f.merge != nil)
-	if f.merge != nil {
-		data, _ := f.merge.AppendBinary(nil)
+	e.Bool(f.guest != nil)
+	if f.guest != nil {
+		data, _ := f.guest.merge.AppendBinary(nil)
 		e.Block(data)
 		l.mix.EncodeGuest(e)
 		return
@@ -84,5 +84,32 @@ func (l *Learner) decodeFleet(d *wire.Decoder) {
 	l.bank.DecodeJoined(d)
 	l.mix.DecodeFleet(d)
 	l.batch.joined = d.Floats(l.batch.len()*len(own), "minibatch")
+	l.publishFleet()
+}
+
+// encodeUnseen appends the sums that answer for classes with few own labels; nothing if there
+// are none.
+func (l *Learner) encodeUnseen(e *wire.Encoder) {
+	if u := l.fleet.unseen; u != nil {
+		data, _ := u.merge.AppendBinary(nil)
+		e.Block(data)
+	}
+}
+
+// decodeUnseen reads the values that encodeUnseen wrote.
+func (l *Learner) decodeUnseen(d *wire.Decoder) {
+	m, err := fleet.DecodeMerge(d.Block(d.Len(), "sums"))
+	if err != nil {
+		d.Abort(err)
+		return
+	}
+	if m.Params.D != len(l.cfg.Features) || len(l.fleet.own) == 0 {
+		d.Fail("sums of %d features without a fleet of such", m.Params.D)
+		return
+	}
+	if l.answerUnseen(m); l.fleet.unseen == nil {
+		d.Fail("no posterior of these sums")
+		return
+	}
 	l.publishFleet()
 }

@@ -474,8 +474,8 @@ func (l *Learner) rest() {
 // on copies of its large parts.
 func (l *Learner) Posterior() *model.Posterior {
 	l.bank.Share()
-	if l.fleet.guest != nil {
-		l.fleet.guest.Share()
+	if g := l.fleet.guest; g != nil {
+		g.bank.Share()
 	}
 	l.forest.Share()
 	l.mix.CountMoves()

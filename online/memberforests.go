@@ -67,8 +67,8 @@ func (l *Learner) heardForest(member string, n uint64) *fleet.Forest {
 func (l *Learner) publishForests() {
 	s := &l.view.Pool.Stack
 	s.Members = l.memberForests()
-	if guest := l.fleet.view; guest != nil {
-		guest.Names, guest.Pool.Stack.Members = l.view.Names, s.Members
+	if g := l.fleet.guest; g != nil {
+		g.view.Names, g.view.Pool.Stack.Members = l.view.Names, s.Members
 	}
 }
 

@@ -33,6 +33,7 @@ var sections = [...]section{
 	{"waiting", func(l *Learner, e *wire.Encoder) { l.bank.EncodeWaiting(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodeWaiting(d) }},
 	{"basis", (*Learner).encodeCommon, (*Learner).decodeCommon},
 	{"fleet", (*Learner).encodeFleet, (*Learner).decodeFleet},                                                                         // before the blends, which it has experts of
+	{"unseen", (*Learner).encodeUnseen, (*Learner).decodeUnseen},                                                                      // after the fleet
 	{"fleet forests", (*Learner).encodeForests, (*Learner).decodeForests},                                                             // likewise
 	{"stack", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.mix.DecodeStack(d) }},                           // not written any more
 	{"blends", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.mix.DecodeFormer(d, false) }},                  // nor this

@@ -26,7 +26,8 @@ type Receiver struct {
 	Features uint64 // digest of its features, see the function Features
 	Inputs   int    // number of them
 	// Basis is the one on which the sums are written. Without inducing points the receiver
-	// has none yet, and that of the contribution with the most labels is taken.
+	// has none yet, and that of the contribution with the most labels is taken, or one of all
+	// members if this one does not know all their classes.
 	Basis
 	Units                    // that the features of all members have in common
 	Horizons []float64       // that the fleet joins, the longest first
@@ -38,6 +39,7 @@ type Receiver struct {
 	Inducing int             // its number of inducing points, if it shares a basis
 	Experts  natural.Experts // of its blends
 	Trust    float64         // least trust; −Inf: nobody is refused
+	Mix      bool            // it wants the sums Unseen of a merge
 }
 
 // sum is the sum of one class.
@@ -78,6 +80,9 @@ func (r *Receiver) sum(s *Set) (*Merge, error) {
 			return cmp.Or(cmp.Compare(s.members[i].N, s.members[j].N), cmp.Compare(j, i))
 		})
 		m.Basis = s.members[largest].Basis.clone()
+		if lacks(s.members[largest], s.taken(m)) {
+			m.Basis = *poolOf(s.taken(m), r.Units, m.Basis.Params.M)
+		}
 	}
 	p, err := newProjector(&m.Basis, r.Units)
 	if err != nil {
@@ -111,6 +116,9 @@ func (r *Receiver) sum(s *Set) (*Merge, error) {
 	}
 	r.addForests(m, forests)
 	r.addExponents(m, s)
+	if r.Mix && r.Own != nil && lacks(r.Own, s.taken(m)) {
+		m.Unseen = r.unseen(s.taken(m))
+	}
 	return m, m.set(sums)
 }
 

@@ -15,6 +15,7 @@ const (
 	sectionsMagic = "EFM2"
 	sharingName   = "basis"
 	keptName      = "kept forests"
+	unseenName    = "unseen"
 )
 
 // MaxMembers bounds the members of a merge.
@@ -71,6 +72,10 @@ type Merge struct {
 	// Exponents are the products of the taken members' factors of the exponents of blends, as
 	// the receiver has them; nil: there are none.
 	Exponents *natural.Exponents
+	// Unseen are sums of the receiver and the taken members on a basis of all, under the longest
+	// horizon, for classes of which the receiver has few labels; nil: there are none. It has
+	// neither members nor forests.
+	Unseen *Merge
 }
 
 // packed is M(M+1)/2.
@@ -103,7 +108,7 @@ func (m *Merge) Sum(h, k int, a, b []float64) {
 func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 	start := len(dst)
 	magic := mergeMagic
-	if m.Sharing != nil || len(m.Forests) > 0 || m.Exponents != nil {
+	if m.Sharing != nil || len(m.Forests) > 0 || m.Exponents != nil || m.Unseen != nil {
 		magic = sectionsMagic
 	}
 	e := &wire.Encoder{Buf: append(slices.Grow(dst, m.room()), magic...)}
@@ -146,6 +151,9 @@ func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 	if m.Exponents != nil {
 		e.Section(exponentsName, m.Exponents.Encode)
 	}
+	if m.Unseen != nil {
+		e.Section(unseenName, m.Unseen.encodeUnseen)
+	}
 	return wire.AppendChecksum(e.Buf, start), nil
 }
 
@@ -154,6 +162,9 @@ func (m *Merge) room() int {
 	n := 4*(len(m.A)+len(m.B)) + 8*len(m.Params.Theta) + 64*(1+len(m.Members))
 	for i := range m.Forests {
 		n += 64 + len(m.Forests[i].data)
+	}
+	if m.Unseen != nil {
+		n += m.Unseen.room()
 	}
 	return n
 }
@@ -233,6 +244,8 @@ func (m *Merge) decodeSection(d *wire.Decoder, known bool) {
 		m.Forests = decodeKept(part, m.Forests)
 	case name == exponentsName && m.Exponents == nil:
 		m.Exponents = natural.Decode(part)
+	case name == unseenName && m.Unseen == nil:
+		m.Unseen = decodeUnseen(part)
 	default:
 		d.Fail("section %.40q is unknown, or occurs twice; a newer program may have written it: use that one", name)
 		return

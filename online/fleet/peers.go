@@ -28,7 +28,8 @@ const (
 // (Cohen's kappa), where a is the share of points at which it gives the class with the
 // largest mean probability by the others, and e what two that answer independently, with
 // the same frequencies of the classes, would have. Points count which it and one of the
-// others know. The contribution of the receiver itself, if it has one, is one of the others.
+// others know, for the others that know the class which it gives: where that one has never been
+// seen, another answer contradicts nothing. The contribution of the receiver itself, if it has one, is one of the others.
 func (r *Receiver) crossCheck(m *Merge, s *Set, open []int) (left []int) {
 	var peers []*Contribution
 	for _, i := range open {
@@ -85,6 +86,7 @@ func classesOf(all []*Contribution) (names []string) {
 // answer holds the answers of one member at the probes of all.
 type answer struct {
 	known []bool    // n  the member is certain there; nil: it gives no answer
+	knows []bool    // C  it has labels of the class
 	probs []float64 // n×C  of all classes, 0 for those that it does not know
 }
 
@@ -112,7 +114,7 @@ func (a *answer) give(c *Contribution, u Units, horizon int, peers []*Contributi
 	if !ok {
 		return false
 	}
-	a.known, a.probs = make([]bool, n), make([]float64, n*len(classes))
+	a.known, a.knows, a.probs = make([]bool, n), make([]bool, len(classes)), make([]float64, n*len(classes))
 	var grid model.Grid
 	count := len(c.Classes)
 	probs, means, variances := make([]float64, count), make([]float64, count), make([]float64, count)
@@ -126,8 +128,9 @@ func (a *answer) give(c *Contribution, u Units, horizon int, peers []*Contributi
 		a.known[i] = sum <= certain*prior*float64(count)
 		grid.Probs(probs, means, variances, model.Fine)
 		for k, name := range c.Classes {
-			at, _ := slices.BinarySearch(classes, name)
-			a.probs[i*len(classes)+at] = probs[k]
+			if at, _ := slices.BinarySearch(classes, name); c.Counts[k] >= MinKnown {
+				a.knows[at], a.probs[i*len(classes)+at] = true, probs[k]
+			}
 		}
 	}
 	return true
@@ -185,19 +188,19 @@ func agreement(answers []answer, j, classes int) (kappa float64, tested bool) {
 		}
 		clear(votes)
 		voters := 0
+		answer := own.probs[i*classes : (i+1)*classes]
+		got := largest(answer)
 		for at, o := range answers {
-			if at == j || o.known == nil || !o.known[i] {
+			if at == j || o.known == nil || !o.known[i] || !o.knows[got] {
 				continue
 			}
 			dense.Axpy(1, o.probs[i*classes:(i+1)*classes], votes)
 			voters++
 		}
-		answer := own.probs[i*classes : (i+1)*classes]
 		want := largest(votes)
-		if voters == 0 || answer[want] == 0 { // a class that it does not know
+		if voters == 0 || !own.knows[want] {
 			continue
 		}
-		got := largest(answer)
 		n++
 		mine[got]++
 		theirs[want]++

@@ -9,7 +9,8 @@ import (
 // The table of 50 pairs of judgements that textbooks show: 20 times yes by both, 15 times
 // no by both, 5 and 10 times only one says yes. κ is 0.4.
 func TestAgreement(t *testing.T) {
-	var one, two, silent answer
+	both := []bool{true, true}
+	one, two, silent := answer{knows: both}, answer{knows: both}, answer{}
 	pairs := func(n int, a, b float64) {
 		for range n {
 			one.known, two.known = append(one.known, true), append(two.known, true)
@@ -28,6 +29,16 @@ func TestAgreement(t *testing.T) {
 	}
 	if _, tested := agreement(all, 1, 2); tested {
 		t.Error("a member without an answer is tested")
+	}
+	// One that has never seen yes contradicts no yes, and is contradicted by none.
+	narrow := answer{known: two.known, knows: []bool{false, true}}
+	for i := range two.known {
+		narrow.probs = append(narrow.probs, 0, two.probs[2*i+1])
+	}
+	for _, j := range []int{0, 2} {
+		if kappa, tested := agreement([]answer{one, silent, narrow}, j, 2); tested {
+			t.Errorf("κ of %d is %g with one that knows no other class", j, kappa)
+		}
 	}
 	for i := range one.known {
 		one.known[i] = i < minProbes-1

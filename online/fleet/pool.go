@@ -14,13 +14,19 @@ type pooled struct {
 	weight float64 // its labels, of the sum of all
 }
 
-// pool returns a basis of the receiver and the taken members with enough labels: the
-// scaling of all their labels together, the mean of their kernels, and of all their
-// inducing inputs those M that explain most under it.
-func (r *Receiver) pool(m *Merge, s *Set) *Basis {
-	all, total := []pooled{{&r.Basis, float64(r.Own.N)}}, float64(r.Own.N)
-	for i, c := range s.members {
-		if m.Members[i].Refused == None && c.N >= minShared {
+// pool returns a basis of the receiver and the taken members.
+func (r *Receiver) pool(taken []*Contribution, points int) *Basis {
+	return poolOf(append([]*Contribution{r.Own}, taken...), r.Units, points)
+}
+
+// poolOf returns a basis of contributions, the first one and those others with enough labels:
+// the scaling of all their labels together, the mean of their kernels, and of all their
+// inducing inputs those that explain most under it, at most points.
+func poolOf(contributions []*Contribution, u Units, points int) *Basis {
+	var all []pooled
+	var total float64
+	for i, c := range contributions {
+		if i == 0 || c.N >= minShared {
 			all = append(all, pooled{&c.Basis, float64(c.N)})
 			total += float64(c.N)
 		}
@@ -28,17 +34,20 @@ func (r *Receiver) pool(m *Merge, s *Set) *Basis {
 	for i := range all {
 		all[i].weight /= total
 	}
-	b := r.Basis.clone()
-	if r.Units == Raw {
+	b := Basis{Scale: all[0].clone().Scale}
+	if u == Raw {
 		b.Scale = poolScale(all)
 	}
+	d := all[0].Params.D
 	var candidates []float64
 	for _, v := range all {
-		z := make([]float64, v.Params.M*v.Params.D)
-		v.convert(z, &b.Scale, r.Units)
+		z := make([]float64, v.Params.M*d)
+		v.convert(z, &b.Scale, u)
 		candidates = append(candidates, z...)
 	}
-	poolKernel(&b, all, r.Units)
+	b.Params = model.NewParams(min(points, len(candidates)/d, maxInducing), d)
+	*b.Params.LogitEps() = *all[0].Params.LogitEps()
+	poolKernel(&b, all, u)
 	copy(b.Params.Z(), spread(&b.Params, candidates))
 	b.Params.Clamp(maxEps)
 	return &b

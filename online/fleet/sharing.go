@@ -55,7 +55,7 @@ func (r *Receiver) share(m *Merge, s *Set) error {
 			birth.Number = afterBirth(c.Number)
 		}
 		if s.Rebase == Pooled {
-			return r.adopt(m, s, newCommon(birth, &r.Own.Header, r.pool(m, s)))
+			return r.adopt(m, s, newCommon(birth, &r.Own.Header, r.pool(s.taken(m), r.Params.M)))
 		}
 		r.announce(m, birth)
 	case ready && (c == nil && s.Vacant || c != nil && c.Before(r.Birth)):

@@ -297,6 +297,13 @@ func FuzzDecodeMerge(f *testing.F) {
 		f.Fatalf("%v: exponents %v", err, m.Exponents)
 	}
 	f.Add(bits(m))
+	mixer := receiver(f, 3)
+	mixer.Mix = true
+	c, _ := member(f, "c", 4, 3, Bfloat16, "y", "z")
+	if m = mergeOf(f, mixer, c); m.Unseen == nil {
+		f.Fatal("no sums for unseen classes")
+	}
+	f.Add(bits(m))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := DecodeMerge(sealed(data))
 		if err != nil {

@@ -1,0 +1,77 @@
+package fleet
+
+import (
+	"slices"
+
+	"edge/online/wire"
+)
+
+// UnseenPoints is the number of inducing points of the sums Unseen of a merge, to that of the
+// receiver. They stand for the inputs of all members.
+const UnseenPoints = 2
+
+// lacks reports whether one of others knows a class that c does not know.
+func lacks(c *Contribution, others []*Contribution) bool {
+	return slices.ContainsFunc(others, func(o *Contribution) bool {
+		for k, name := range o.Classes {
+			at := slices.Index(c.Classes, name)
+			if o.Counts[k] >= MinKnown && (at < 0 || c.Counts[at] < MinKnown) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// taken returns the contributions of the set that a merge has not refused.
+func (s *Set) taken(m *Merge) (all []*Contribution) {
+	for i, c := range s.members {
+		if m.Members[i].Refused == None {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// unseen returns the sums of the receiver and the taken members. The inducing inputs of the
+// receiver lie where its own classes are: its basis knows the others badly. Nil: the numbers
+// do not factor, and the fleet does not answer for unseen classes until the next merge.
+func (r *Receiver) unseen(taken []*Contribution) *Merge {
+	one := *r
+	one.Horizons = r.Horizons[:1]
+	m := &Merge{Basis: *r.pool(taken, UnseenPoints*r.Params.M), Horizons: one.Horizons, Weights: []float64{1}}
+	p, err := newProjector(&m.Basis, r.Units)
+	if err != nil {
+		return nil
+	}
+	sums := map[string]*sum{}
+	for _, c := range append([]*Contribution{r.Own}, taken...) {
+		if one.shared(c) >= 0 {
+			one.add(&Member{}, c, nil, p, nil, sums)
+		}
+	}
+	if m.set(sums) != nil {
+		return nil
+	}
+	return m
+}
+
+// encodeUnseen appends the sums Unseen of a merge.
+func (m *Merge) encodeUnseen(e *wire.Encoder) {
+	data, _ := m.AppendBinary(nil)
+	e.Block(data)
+}
+
+// decodeUnseen reads the values that encodeUnseen wrote.
+func decodeUnseen(d *wire.Decoder) *Merge {
+	m, err := DecodeMerge(d.Block(d.Len(), "sums"))
+	switch {
+	case err != nil:
+		d.Abort(err)
+		return nil
+	case len(m.Members)+len(m.Forests) > 0 || m.Sharing != nil || m.Exponents != nil || m.Unseen != nil || len(m.Horizons) != 1 || m.Params.M == 0:
+		d.Fail("more than the sums of one horizon")
+		return nil
+	}
+	return m
+}
