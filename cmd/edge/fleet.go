@@ -148,20 +148,25 @@ fleet.concept out of its configuration. forget says so of a node that is online.
 				return err
 			}
 			concept := cfg.Models[model].Fleet.Concept
-			if !yes && !confirmed(cmd, bufio.NewReader(cmd.InOrStdin()), fmt.Sprintf("Remove what %s has taught fleet %s?", args[0], concept)) {
-				return fmt.Errorf("fleet: %s was left as it is; --yes answers yes", args[0])
-			}
+			of := keeper(cfg, model)
 			ctx, cancel := context.WithTimeout(cmd.Context(), flags.wait)
 			defer cancel()
-			of := keeper(cfg, model)
-			n, err := of.Forget(ctx, args[0])
+			found, err := of.Find(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "the broker has removed %s from fleet %s (retained messages: %d)\n", args[0], concept, n)
-			if online, err := of.Online(ctx, args[0]); err == nil && online { // a hint: it has been removed
+			if online, err := of.Online(ctx, args[0]); err == nil && online { // a hint
 				fmt.Fprintf(cmd.ErrOrStderr(), "%s is online: if it is still in fleet %s, it publishes again after more labels; stop it, take fleet.concept out of its configuration, or leave it out of fleet.members\n", args[0], concept)
 			}
+			if !yes && !confirmed(cmd, bufio.NewReader(cmd.InOrStdin()), fmt.Sprintf("Remove what %s has taught fleet %s (%s)?", args[0], concept, found)) {
+				return fmt.Errorf("fleet: %s was left as it is; --yes answers yes", args[0])
+			}
+			ctx, cancel = context.WithTimeout(cmd.Context(), flags.wait) // the answer may have taken long
+			defer cancel()
+			if err := of.Forget(ctx, found); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "the broker has removed %s from fleet %s (retained messages: %d)\n", args[0], concept, len(found.Topics))
 			return nil
 		}),
 	}
@@ -214,7 +219,7 @@ the node does. FILE - is standard output.`,
 			if args[0] == fleet.Stdio {
 				said = cmd.ErrOrStderr()
 			}
-			fmt.Fprintf(said, "%s: %s, version %d.%d with %d labels, %s\n", args[0], c.Member, c.Epoch, c.Sequence, c.N, terminal.Bytes(uint64(len(c.Data))))
+			fmt.Fprintf(said, "%s: %s, %s\n", args[0], c.Member, c)
 			return nil
 		}),
 	}

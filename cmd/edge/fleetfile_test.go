@@ -113,3 +113,22 @@ func TestFleetForgetOfRunningNode(t *testing.T) {
 		}
 	}
 }
+
+// forget looks before it asks: the question says what the broker keeps, and a name of which it keeps
+// nothing is answered with those that it keeps.
+func TestFleetForgetLooksFirst(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	config := millNode(t, b, "rms")
+	keep(t, b, "edge/fleet/mill/pi3", taught(t, "pi3", "rms"))
+	keep(t, b, "edge/fleet/mill/pi4", []byte("EFC?"))
+	for name, want := range map[string]string{
+		"pi3": "Remove what pi3 has taught fleet mill (version 1.2 with 100 labels, ",
+		"pi4": "Remove what pi4 has taught fleet mill (it cannot be read: ",
+		"pi5": "edge: the broker keeps no contribution of pi5 on edge/fleet/mill/pi5, but of pi3, pi4;",
+	} {
+		code, _, errOut := edge(t, "fleet", "forget", name, "-c", config)
+		if code != exit.Runtime || !strings.HasPrefix(errOut, want) || strings.HasSuffix(errOut, "--yes answers yes\n") != (name != "pi5") {
+			t.Errorf("%s: it exits with %d and prints %q, want %q", name, code, errOut, want)
+		}
+	}
+}

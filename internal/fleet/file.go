@@ -20,12 +20,10 @@ const Stdio = "-"
 // Export writes the contribution of a member that the broker keeps into a new file, which
 // the user alone may read, or to out for the path Stdio.
 func (k *Keeper) Export(ctx context.Context, member, path string, out io.Writer) (*Contribution, error) {
-	kept, err := k.one(ctx, member)
+	kept, err := k.Find(ctx, member)
 	switch {
 	case err != nil:
 		return nil, err
-	case kept == nil:
-		return nil, fmt.Errorf("the broker keeps no contribution of %s on %s: a member publishes after its warm-up, and one that was forgotten after more labels; or this user may not read it; edge fleet ls --kept lists the others", member, k.topics().Contribution(member))
 	case kept.Err != nil:
 		return nil, fmt.Errorf("what the broker keeps on %s: %w", k.topics().Contribution(member), kept.Err)
 	}

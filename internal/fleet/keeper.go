@@ -11,6 +11,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/exit"
+	"edge/internal/terminal"
 	core "edge/online/fleet"
 	wire "edge/stream/fleet"
 	"edge/stream/mqtt"
@@ -42,6 +43,14 @@ type Contribution struct {
 	Data   []byte   // as encoded
 	Topics []string // with its messages
 	Err    error    // it cannot be read
+}
+
+// String says of which version the contribution is, and how large.
+func (c *Contribution) String() string {
+	if c.Err != nil {
+		return "it cannot be read: " + c.Err.Error()
+	}
+	return fmt.Sprintf("version %d.%d with %d labels, %s", c.Epoch, c.Sequence, c.N, terminal.Bytes(uint64(len(c.Data))))
 }
 
 // topics returns the topics of the fleet.
@@ -135,30 +144,48 @@ func (k *Keeper) one(ctx context.Context, member string) (*Contribution, error) 
 	return &all[0], nil
 }
 
-// Forget removes the retained messages of a member, and returns their number.
-func (k *Keeper) Forget(ctx context.Context, member string) (int, error) {
+// Find returns what the broker keeps of a member. If that is nothing, the error has the names of the
+// members of which it keeps something.
+func (k *Keeper) Find(ctx context.Context, member string) (*Contribution, error) {
 	kept, err := k.one(ctx, member)
+	if err != nil || kept != nil {
+		return kept, err
+	}
+	all, err := k.Read(ctx, "")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	topic := k.topics().Contribution(member)
-	if kept == nil {
-		return 0, fmt.Errorf("the broker keeps nothing of %s on %s: has it been forgotten, or may this user not read it?", member, topic)
+	var names []string
+	for _, c := range all {
+		if c.Member != wire.BasisName {
+			names = append(names, c.Member)
+		}
 	}
+	others := "nor of any other member, or this user may not read it"
+	if len(names) > 0 {
+		others = "but of " + strings.Join(names, ", ")
+	}
+	return nil, fmt.Errorf("the broker keeps no contribution of %s on %s, %s; a member publishes after its warm-up, and one that was forgotten after more labels", member, k.topics().Contribution(member), others)
+}
+
+// Forget removes the retained messages of a member that Find has found.
+func (k *Keeper) Forget(ctx context.Context, found *Contribution) error {
 	var clear []wire.Publication
-	for _, topic := range kept.Topics {
+	for _, topic := range found.Topics {
 		clear = append(clear, wire.Publication{Topic: topic})
 	}
 	if err := k.send(ctx, clear); err != nil {
-		return 0, err
+		return err
 	}
-	if kept, err = k.one(ctx, member); err != nil {
-		return 0, err
+	kept, err := k.one(ctx, found.Member)
+	if err != nil {
+		return err
 	}
 	if kept != nil {
-		return 0, exit.With(exit.Broker, fmt.Errorf("the broker still keeps %s: either %s runs and has published again, or this user may not write there; it needs the right to write %s and %s/#", kept.Topics[0], member, topic, topic))
+		topic := k.topics().Contribution(found.Member)
+		return exit.With(exit.Broker, fmt.Errorf("the broker still keeps %s: either %s runs and has published again, or this user may not write there; it needs the right to write %s and %s/#", kept.Topics[0], found.Member, topic, topic))
 	}
-	return len(clear), nil
+	return nil
 }
 
 // Online reports whether the broker knows a node as online. It is false for a node
