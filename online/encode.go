@@ -79,7 +79,8 @@ func (l *Learner) coreCounters() [4]*uint64 {
 
 // Restore returns the learner whose AppendBinary gave data, under cfg. It
 // carries on exactly: the same events lead to the same bytes. A cfg of another
-// shape is refused with ErrShape, anything that is not a state with ErrState.
+// shape is refused with ErrShape, anything that is not a state with ErrState,
+// one of a newer program with ErrNewer.
 func Restore(cfg Config, data []byte) (*Learner, error) {
 	l, err := NewLearner(cfg)
 	if err != nil {
@@ -91,7 +92,7 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 	d := wire.NewDecoder(data[len(stateMagic):], "online: state: ", ErrState)
 	version := d.Uint()
 	if d.Err() == nil && (version < 1 || version > stateVersion) {
-		return nil, fmt.Errorf("online: state of version %d, this program reads versions 1 to %d: %w", version, stateVersion, ErrState)
+		return nil, fmt.Errorf("online: state of version %d, this program reads versions 1 to %d: %w", version, stateVersion, ErrNewer)
 	}
 	if shape := d.String(math.MaxInt32); d.Err() == nil && shape != cfg.Shape() {
 		return nil, fmt.Errorf("online: state was made with %s, configuration has %s: %w", shape, cfg.Shape(), ErrShape)

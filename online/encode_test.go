@@ -141,6 +141,9 @@ func TestRestoreRefusesSections(t *testing.T) {
 		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrState) || !strings.Contains(err.Error(), c.text)) {
 			t.Errorf("%s: error %v, want one that contains %q", name, err, c.text)
 		}
+		if newer := name == "unknown" || name == "twice"; errors.Is(err, ErrNewer) != newer {
+			t.Errorf("%s: error %v, of a newer program: want %v", name, err, newer)
+		}
 	}
 }
 

@@ -24,6 +24,8 @@ var (
 	ErrShape = errors.New("state has another shape than the configuration")
 	// ErrState: bytes are not a learner's state, or are damaged.
 	ErrState = wire.ErrState
+	// ErrNewer: a state that only a newer program can read. It is an ErrState as well.
+	ErrNewer = wire.ErrNewer
 	// ErrConfig: a setting is outside its range.
 	ErrConfig = model.ErrConfig
 	// ErrClass: a label is not one of the declared classes, or one too many.

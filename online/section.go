@@ -95,7 +95,7 @@ func (l *Learner) decodeSections(d *wire.Decoder) {
 			next++
 		}
 		if next == len(sections) {
-			d.Fail("section %.40q is unknown or out of order; a newer program may have written it: use that one", name)
+			d.FailAs(ErrNewer, "section %.40q is unknown or out of order", name)
 			return
 		}
 		part := d.Part(body, "section "+name+": ")

@@ -43,14 +43,15 @@ func ShapeChange(stored, now string) string {
 	return fmt.Sprintf("the state was learnt with %q, the configuration now has %q", stored, now)
 }
 
-// ConfigOfShape returns a configuration with the given Config.Shape.
+// ConfigOfShape returns a configuration with the given Config.Shape. A shape that it cannot
+// read is ErrNewer.
 func ConfigOfShape(shape string) (Config, error) {
 	cfg := DefaultConfig()
 	names, rest, ok := cutLast(shape, " inducing=")
 	names, prefix := strings.CutPrefix(names, "features=")
 	var horizons string
 	if _, err := fmt.Sscanf(rest, "%d horizons=%s window=%d", &cfg.Inducing, &horizons, &cfg.Window); !ok || !prefix || err != nil {
-		return cfg, fmt.Errorf("the state's shape %q cannot be read", shape)
+		return cfg, fmt.Errorf("the state's shape %q cannot be read: %w", shape, ErrNewer)
 	}
 	rest, cfg.Signals, _ = cutLast(rest, signalsShape)
 	if strings.HasSuffix(rest, perClassShape) {
@@ -61,12 +62,12 @@ func ConfigOfShape(shape string) (Config, error) {
 	for word := range strings.SplitSeq(horizons, ",") {
 		var h Horizon
 		if err := h.UnmarshalText([]byte(word)); err != nil {
-			return cfg, err
+			return cfg, fmt.Errorf("the state's shape %q cannot be read: %w: %w", shape, err, ErrNewer)
 		}
 		cfg.Horizons = append(cfg.Horizons, h)
 	}
 	if cfg.Shape() != shape {
-		return cfg, fmt.Errorf("the state's shape %q cannot be read", shape)
+		return cfg, fmt.Errorf("the state's shape %q cannot be read: %w", shape, ErrNewer)
 	}
 	return cfg, nil
 }

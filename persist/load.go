@@ -30,7 +30,8 @@ func (r *Recovered) Waiting() (n int) {
 // afterwards. Load adds a model that the file does not have, empty and with the
 // given shape (online.Config.Shape).
 //
-// Errors: ErrShape if the stored state has another shape; ErrModel if the name is
+// Errors: ErrShape if the stored state has another shape, online.ErrNewer if only a newer
+// program can read it; ErrModel if the name is
 // not acceptable, or a read-only store does not have the model; ErrDamaged.
 func (s *Store) Load(name, shape string) (*Recovered, error) {
 	s.write.Lock()
@@ -64,8 +65,10 @@ func (s *Store) load(name, shape string) (*Recovered, error) {
 	case *stored == "" && shape != "" && !s.readOnly: // a repair has lost it
 		err = s.replaceShape(name, shape)
 	case *stored != shape && *stored != "":
-		err = fmt.Errorf("%w: %s; restore the configuration, or discard the state with: edge reset --model %s",
-			ErrShape, online.ShapeChange(*stored, shape), name)
+		if _, err = online.ConfigOfShape(*stored); err == nil {
+			err = fmt.Errorf("%w: %s; restore the configuration, or discard the state with: edge reset --model %s",
+				ErrShape, online.ShapeChange(*stored, shape), name)
+		}
 	}
 	if err != nil {
 		return nil, err

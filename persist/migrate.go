@@ -44,8 +44,8 @@ func decodeFormat(payload []byte) (uint64, error) {
 // checkVersion rejects files that only a newer version of this package can read.
 func checkVersion(version uint64) error {
 	if version > formatVersion {
-		return fmt.Errorf("format version %d, this edge reads versions up to %d: use the newer edge, or go back to the copy that it made at its first start (<state>%s%d, by edge restore): %w",
-			version, formatVersion, formerSuffix, formatVersion, ErrForeign)
+		return fmt.Errorf("format version %d, and this edge reads versions up to %d: a newer edge has written it: install that one again, or put the copy that it made at its first start (<state>%s<n>), or a backup, in its place (edge restore): %w",
+			version, formatVersion, formerSuffix, ErrForeign)
 	}
 	return nil
 }

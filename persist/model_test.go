@@ -14,13 +14,14 @@ import (
 
 func TestShape(t *testing.T) {
 	path := tempPath(t)
+	const shape, other = "features=a inducing=50 horizons=inf window=0", "features=a inducing=60 horizons=inf window=0"
 	s := newStore(t, path, Options{})
-	if _, err := s.Load("m", "inducing=50"); err != nil {
+	if _, err := s.Load("m", shape); err != nil {
 		t.Fatal(err)
 	}
 	closeStore(t, s)
 	s = newStore(t, path, Options{})
-	_, err := s.Load("m", "inducing=60")
+	_, err := s.Load("m", other)
 	if !errors.Is(err, ErrShape) {
 		t.Fatalf("Load under another shape: %v, want %v", err, ErrShape)
 	}
@@ -35,7 +36,7 @@ func TestShape(t *testing.T) {
 	if err := s.Reset("m"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Load("m", "inducing=60"); err != nil {
+	if _, err := s.Load("m", other); err != nil {
 		t.Errorf("Load after Reset: %v", err)
 	}
 }

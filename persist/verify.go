@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"go.etcd.io/bbolt"
+
+	"edge/online"
 )
 
 // Outcome is the result of checking a state file.
@@ -41,7 +43,7 @@ type Decoder func(model, shape string, state []byte) error
 // generations. It changes nothing. While a daemon has the file open, Verify checks
 // a copy of the daemon's newest transaction, in the folder for temporary files.
 //
-// Errors: ErrForeign, ErrLocked if the file never stays unchanged for the time of
+// Errors: ErrForeign, online.ErrNewer, ErrLocked if the file never stays unchanged for the time of
 // a copy, and those of the file system. Damage is not an error: the outcome lists it.
 func Verify(path string, decode Decoder) (*Outcome, error) {
 	v, err := verify(path, decode)
@@ -76,15 +78,18 @@ func verify(path string, decode Decoder) (*Outcome, error) {
 		return nil, err
 	}
 	v.Problems = c.problems
-	v.addModels(file, decode)
+	if err := v.addModels(file, decode); err != nil {
+		return nil, err
+	}
 	if c.sound {
 		v.Problems = append(v.Problems, checkBolt(file)...)
 	}
 	return v, nil
 }
 
-// addModels adds the entries of each model, and the loss that a repair would cause.
-func (v *Outcome) addModels(file io.ReaderAt, decode Decoder) {
+// addModels adds the entries of each model, and the loss that a repair would cause. Its error is
+// online.ErrNewer.
+func (v *Outcome) addModels(file io.ReaderAt, decode Decoder) error {
 	var models map[string]*modelContents
 	note := ""
 	if len(v.Problems) > 0 {
@@ -106,13 +111,16 @@ func (v *Outcome) addModels(file io.ReaderAt, decode Decoder) {
 			}
 			g := Generation{Generation: h.slots[i].generation, Seq: h.slots[i].seq}
 			state, err := h.decode(name, i, decode)
-			if g.Bytes = len(state); err != nil {
+			if g.Bytes = len(state); errors.Is(err, online.ErrNewer) {
+				return fmt.Errorf("model %s: %w", name, err)
+			} else if err != nil {
 				v.Problems = append(v.Problems, fmt.Sprintf("%s: the state of generation %d cannot be used: %v", name, g.Generation, err))
 			}
 			m.Checkpoints = append(m.Checkpoints, g)
 		}
 		v.Models = append(v.Models, m)
 	}
+	return nil
 }
 
 // decode returns the state of generation slot i, and the error of decoding it.

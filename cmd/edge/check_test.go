@@ -31,10 +31,10 @@ func TestCheckLooksAtFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	learnt := filepath.Join(folder, "learnt.db")
-	remember(t, learnt, "bearing", online.Config{}.Shape())
+	remember(t, learnt, "bearing", online.DefaultConfig().Shape())
 	added, forgotten := filepath.Join(folder, "added.db"), filepath.Join(folder, "forgotten.db")
-	remember(t, added, "pump", online.Config{}.Shape())
-	remember(t, forgotten, "bearing", online.Config{}.Shape())
+	remember(t, added, "pump", online.DefaultConfig().Shape())
+	remember(t, forgotten, "bearing", online.DefaultConfig().Shape())
 	if code, _, errOut := edge(t, "reset", "--state", forgotten, "--all", "--yes"); code != exit.OK {
 		t.Fatalf("edge reset exits with %d: %s", code, errOut)
 	}
@@ -102,7 +102,7 @@ func TestUnsetVariableOfTheState(t *testing.T) {
 		}
 	}
 	state := filepath.Join(t.TempDir(), "edge.db")
-	remember(t, state, "bearing", online.Config{}.Shape())
+	remember(t, state, "bearing", online.DefaultConfig().Shape())
 	t.Setenv("EDGE_NOT_SET", filepath.Dir(state))
 	if code, out, errOut := edge(t, "reset", "-c", path, "--all", "--yes"); code != exit.OK {
 		t.Errorf("with the variable edge reset exits with %d: %s%s", code, out, errOut)

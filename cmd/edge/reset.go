@@ -78,15 +78,17 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 		fmt.Fprintf(cmd.OutOrStdout(), "%s holds no model\n", state)
 		return nil
 	}
-	learnt := make([]uint64, len(models))
+	learnt := make([]string, len(models))
 	answers := bufio.NewReader(cmd.InOrStdin()) // of all questions: it reads ahead
 	for i, name := range models {
 		info, err := store.Info(name)
 		if err != nil {
 			return err
 		}
-		learnt[i] = learntSamples(store, &info)
-		if !yes && !confirmed(cmd, answers, fmt.Sprintf("Forget all of model %s in %s (%s, %d waiting for labels)?", name, state, terminal.Count(int(learnt[i]), "sample"), info.Pending)) {
+		if learnt[i], err = learntSamples(store, &info); err != nil {
+			fmt.Fprintf(terminal.Writer{To: cmd.ErrOrStderr()}, "model %s cannot be read: %v\n", name, err)
+		}
+		if !yes && !confirmed(cmd, answers, fmt.Sprintf("Forget all of model %s in %s (%s, %d waiting for labels)?", name, state, learnt[i], info.Pending)) {
 			return exit.With(exit.Runtime, fmt.Errorf("reset: model %s was not confirmed, so nothing was changed; --yes answers yes", name))
 		}
 	}
@@ -94,18 +96,18 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 		if err := store.Reset(name); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "model %s has forgotten %s\n", name, terminal.Count(int(learnt[i]), "sample"))
+		fmt.Fprintf(cmd.OutOrStdout(), "model %s has forgotten %s\n", name, learnt[i])
 	}
 	return nil
 }
 
-// learntSamples counts the samples in the state of a model, those of "edge train" among
-// them, and those that its journal holds after it and after the latest reset there; of a
-// state that no learner can restore, all records.
-func learntSamples(store *persist.Store, info *persist.Info) uint64 {
+// learntSamples says how many samples are in the state of a model, those of "edge train" among
+// them, and in its journal after it and after the latest reset there. The error is that of a
+// state that no learner can restore.
+func learntSamples(store *persist.Store, info *persist.Info) (string, error) {
 	learner, kept, _, err := statefile.Restore(store, info.Model, nil)
 	if err != nil {
-		return info.Last
+		return "an unknown number of samples", err
 	}
 	n := learner.Posterior().Version() + uint64(learner.Pending())
 	for i := range kept.Records {
@@ -116,7 +118,7 @@ func learntSamples(store *persist.Store, info *persist.Info) uint64 {
 			n = 0
 		}
 	}
-	return n
+	return terminal.Count(int(n), "sample"), nil
 }
 
 // confirmed asks the user a question and reports whether the next answer is yes.

@@ -99,7 +99,7 @@ func TestTrainDoesNotOverwrite(t *testing.T) {
 	}
 	defer store.Close()
 	other := filepath.Join(t.TempDir(), "other.db")
-	remember(t, other, "m", online.Config{}.Shape())
+	remember(t, other, "m", online.DefaultConfig().Shape())
 	for name, tc := range map[string]struct{ output, want string }{
 		"a state of the model": {db, "already holds a state of model m; write to another file, or delete it first: edge reset --state " + db + " --model m"},
 		"in use":               {used, "locked"},

@@ -20,7 +20,7 @@ type Finding struct {
 	Check  string `json:"check"`
 	Grade  string `json:"grade"`
 	Detail string `json:"detail"`
-	Advice string `json:"advice,omitempty"` // remedy; empty if the grade is OK
+	Advice string `json:"advice,omitempty"` // remedy; empty if the grade is OK, or the detail has it
 	Figure any    `json:"figure,omitempty"` // measured values
 }
 

@@ -393,7 +393,7 @@ func TestUnusedState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Load("first", online.Config{}.Shape()); err != nil {
+	if _, err := store.Load("first", online.DefaultConfig().Shape()); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Close(); err != nil {

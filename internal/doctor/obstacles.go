@@ -87,16 +87,21 @@ func unusedAdvice(name string) string {
 	return fmt.Sprintf("call a model %s to continue from it, or discard it: edge reset --model %[1]s", name)
 }
 
-// examineState warns of states that no model continues. It cannot read the file while a
-// daemon has it open; its log has the warning then.
+// examineState fails on a state file from which the daemon would not start, and warns of states
+// that no model continues. It cannot read the file while a daemon has it open; its log has the
+// warning then.
 func examineState(d *Diagnosis, cfg *config.Config) {
-	store, err := statefile.Of(cfg)
+	const name = "state"
+	path, err := cfg.StorePath()
 	if err != nil {
-		return // examineDisk reports a path that cannot be used
+		return // examineDisk reports it
 	}
-	defer store.Close()
-	for _, name := range statefile.Unused(store, cfg) {
-		d.warn("state", unusedState(name), unusedAdvice(name))
+	unused, err := fits(cfg, path)
+	for _, model := range unused {
+		d.warn(name, unusedState(model), unusedAdvice(model))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.fail(name, "the daemon would not start: "+err.Error(), "")
 	}
 }
 

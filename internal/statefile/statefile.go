@@ -87,8 +87,11 @@ func Vacant(store *persist.Store, name string, declared []string) bool {
 // Learner returns the learner of a model that is in a state, nil for a new one. Its error has the way out.
 func Learner(name string, c online.Config, state []byte) (*online.Learner, error) {
 	learner, err := online.RestoreOrNew(c, state)
-	if err != nil {
-		return nil, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name)
+	switch {
+	case errors.Is(err, online.ErrNewer): // which has the way out
+		return nil, fmt.Errorf("model %s: %w", name, err)
+	case err != nil:
+		return nil, fmt.Errorf("model %s: %w; put a backup in its place (edge restore), or `edge reset --model %s` gives its state up", name, err, name)
 	}
 	return learner, nil
 }

@@ -10,6 +10,9 @@ import (
 // ErrState marks bytes that are not a learner's state, or are damaged.
 var ErrState = errors.New("not a valid learner state")
 
+// ErrNewer marks a state of a newer program. It is an ErrState as well.
+var ErrNewer = fmt.Errorf("%w of this edge, but one of a newer edge: install that one again, or put a backup from before in its place (edge restore)", ErrState)
+
 // Decoder reads the values that an Encoder wrote. After the first error every
 // method returns zero. Like those of an Encoder, its methods are not inlined.
 type Decoder struct {
@@ -43,8 +46,13 @@ func (d *Decoder) Len() int { return len(d.rest) }
 
 // Fail records an error, unless there was one before.
 func (d *Decoder) Fail(format string, args ...any) {
+	d.FailAs(d.kind, format, args...)
+}
+
+// FailAs is Fail with an error that wraps another one than all others of d.
+func (d *Decoder) FailAs(kind error, format string, args ...any) {
 	if d.err == nil {
-		d.err = fmt.Errorf("%s%s: %w", d.prefix, fmt.Sprintf(format, args...), d.kind)
+		d.err = fmt.Errorf("%s%s: %w", d.prefix, fmt.Sprintf(format, args...), kind)
 	}
 	d.rest = nil
 }
