@@ -195,14 +195,20 @@ func TestLabelsOfAllKinds(t *testing.T) {
 		says string
 	}{
 		{`{"id":"one","device":"a","label":1.0}`, http.StatusOK, ""},
-		{`{"id":2,"device":"a","label":true,"weight":2.5}`, http.StatusOK, ""},
+		{`{"id":2,"device":"a","seq":null,"label":true,"weight":2.5}`, http.StatusOK, ""},
 		{`{"id":"three","device":"a","label":0.5}`, http.StatusUnprocessableEntity, "label is the number 0.5: want a text, a whole number"},
 		{`{"id":"three","device":"a","label":["ok"]}`, http.StatusUnprocessableEntity, "label is an array: want a text"},
 		{`{"id":"three","device":"a","label":null}`, http.StatusUnprocessableEntity, "label is missing"},
 		{`{"id":"three","device":"a","label":"ok","weight":1000}`, http.StatusUnprocessableEntity, "weight is 1000: want a number above 0"},
-		{`{"id":["three"],"device":"a","label":"ok"}`, http.StatusBadRequest, "id is neither a text nor a number"},
+		{`{"id":["three"],"device":"a","label":"ok"}`, http.StatusBadRequest, `id is ["three"]: want a text or a number`},
 		{`{"device":"a","label":"ok"}`, http.StatusBadRequest, "id is missing: want that of the sample"},
-		{`{"id":"three","class":"ok"}`, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: json: unknown field "class"`},
+		{`{"id":"three","class":"ok"}`, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: unknown key "class": there are id, device, seq, label and weight`},
+		{`{"ID":"three","device":"a","label":"ok"}`, http.StatusBadRequest, `unknown key "ID": there are id,`},
+		{`{"id":"three","device":"a","label":"ok","Label":"worn"}`, http.StatusBadRequest, `unknown key "Label"`},
+		{`{"id":"three","device":4,"label":"ok"}`, http.StatusBadRequest, "device is 4: want a text"},
+		{`{"id":"three","seq":-1,"label":"ok"}`, http.StatusBadRequest, "seq is -1: want a whole number"},
+		{`{"id":"three","label":"ok","weight":"2"}`, http.StatusBadRequest, `weight is "2": want a number`},
+		{`"three"`, http.StatusBadRequest, "the body is no object"},
 		{``, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: byte 0: unexpected end of JSON input`},
 		{`{"id":"three","label":"ok","label":"worn"}`, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: key "label" occurs twice`},
 	} {

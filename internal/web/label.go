@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"edge/stream"
 	"edge/stream/codec"
@@ -17,49 +19,23 @@ import (
 
 const labelTimeout = 5 * time.Second // for a label to become durable
 
-// labelRequest is the body of a POST to …/label.
-type labelRequest struct {
-	ID     sampleID    `json:"id"`     // of the sample; "" for the newest one
-	Device string      `json:"device"` // of the sample
-	Seq    uint64      `json:"seq"`    // of the sample's prediction
-	Label  any         `json:"label"`
-	Weight json.Number `json:"weight"` // "": 1
-}
-
-// sampleID is the id of a sample, a text or a number in JSON.
-type sampleID string
-
-// UnmarshalJSON reads a text, or a number as it is written.
-func (id *sampleID) UnmarshalJSON(raw []byte) error {
-	var v any
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if err := d.Decode(&v); err != nil {
-		return err
-	}
-	switch v := v.(type) {
-	case nil:
-	case string:
-		*id = sampleID(v)
-	case json.Number:
-		*id = sampleID(v)
-	default:
-		return errors.New("id is neither a text nor a number")
-	}
-	return nil
-}
-
-// readLabel reads the body of a request. The error is a text for the client.
-func readLabel(from io.Reader) (ask labelRequest, err error) {
+// readLabel reads the body of a request. Its keys are exact, as those of a message are. The error is a
+// text for the client.
+func readLabel(from io.Reader) (ask stream.LateLabel, err error) {
 	text, err := io.ReadAll(from)
 	if why := codec.CheckJSON(text); err == nil && why != nil {
 		err = why.Err
 	}
+	body := gjson.ParseBytes(text)
+	if err == nil && !body.IsObject() {
+		err = errors.New("the body is no object")
+	}
 	if err == nil {
-		body := json.NewDecoder(bytes.NewReader(text))
-		body.DisallowUnknownFields()
-		body.UseNumber()
-		err = body.Decode(&ask)
+		for key, value := range body.All() {
+			if err = setMember(&ask, key.Str, value); err != nil {
+				break
+			}
+		}
 	}
 	switch {
 	case err != nil:
@@ -68,6 +44,42 @@ func readLabel(from io.Reader) (ask labelRequest, err error) {
 		return ask, errors.New("id is missing: want that of the sample, or last for the newest one")
 	}
 	return ask, nil
+}
+
+// setMember sets what one member of the body says; null says nothing.
+func setMember(ask *stream.LateLabel, key string, v gjson.Result) (err error) {
+	if v.Type == gjson.Number {
+		v.Str = v.Raw
+	}
+	want := ""
+	switch key {
+	case "id":
+		if ask.ID = v.Str; v.Type != gjson.String && v.Type != gjson.Number {
+			want = "a text or a number"
+		}
+	case "device":
+		if ask.Device = v.Str; v.Type != gjson.String {
+			want = "a text"
+		}
+	case "seq":
+		if ask.Seq, err = strconv.ParseUint(v.Raw, 10, 64); err != nil {
+			want = "a whole number"
+		}
+	case "label": // of which the node says what it wants
+		if ask.Label = v.Value(); v.Type == gjson.Number {
+			ask.Label = json.Number(v.Raw)
+		}
+	case "weight":
+		if ask.Weight = json.Number(v.Str); v.Type != gjson.Number {
+			want = "a number"
+		}
+	default:
+		return fmt.Errorf("unknown key %.40q: there are id, device, seq, label and weight", key)
+	}
+	if want != "" && v.Type != gjson.Null {
+		return fmt.Errorf("%s is %.40s: want %s", key, v.Raw, want)
+	}
+	return nil
 }
 
 // label passes the label of a sample to the node, if the configuration allows it.
@@ -100,7 +112,8 @@ func (w *Server) label(rw http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), labelTimeout)
 	defer cancel()
-	err = w.monitor.deployment().Node.Label(ctx, stream.LateLabel{Model: model, Device: ask.Device, ID: string(ask.ID), Seq: ask.Seq, Label: ask.Label, Weight: ask.Weight, Source: "page"})
+	ask.Model, ask.Source = model, "page"
+	err = w.monitor.deployment().Node.Label(ctx, ask)
 	var refusal *codec.Refusal
 	switch {
 	case err == nil:
