@@ -26,6 +26,7 @@ func (t Timestamp) MarshalJSON() ([]byte, error) { return appendTime(nil, t.Time
 // InfoPayload is the payload of <base>/<node>/info, retained.
 type InfoPayload struct {
 	Arch    string      `json:"arch"`
+	Brief   int64       `json:"brief_connections"` // in a row, before the present one, that were lost within a minute
 	Commit  string      `json:"commit"`
 	Config  string      `json:"config"`  // identifies the configuration
 	Control bool        `json:"control"` // requests are carried out

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+	"github.com/tidwall/gjson"
 
 	"edge/stream/mqtt"
 )
@@ -24,7 +26,7 @@ func TestInfoIsRepeated(t *testing.T) {
 		var all sync.WaitGroup
 		dial := func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
 			client, broker := net.Pipe()
-			all.Go(func() { countPublished(broker, published) })
+			all.Go(func() { takePublished(broker, func(p *packets.PublishPacket) { published[p.TopicName]++ }) })
 			return client, nil
 		}
 		cfg, m := testConfig()
@@ -45,8 +47,44 @@ func TestInfoIsRepeated(t *testing.T) {
 	})
 }
 
-// countPublished is a broker that counts the messages of a client by topic.
-func countPublished(nc net.Conn, published map[string]int) {
+// The info counts the connections before it that were lost within a minute each, as where another process with
+// the client_id ends them, until one has lasted for that time.
+func TestInfoCountsBriefConnections(t *testing.T) {
+	in("", t, func(t *testing.T) {
+		const lost, after = 3, 25 * time.Second
+		var counts []int64
+		var all sync.WaitGroup
+		connections := 0
+		dial := func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
+			client, broker := net.Pipe()
+			if connections++; connections <= lost {
+				time.AfterFunc(after, func() { broker.Close() })
+			}
+			all.Go(func() {
+				takePublished(broker, func(p *packets.PublishPacket) {
+					if p.TopicName == "edge/n1/info" {
+						counts = append(counts, gjson.GetBytes(p.Payload, "brief_connections").Int())
+					}
+				})
+			})
+			return client, nil
+		}
+		cfg, m := testConfig()
+		cfg.MQTT.Servers = []string{"mqtt://broker"}
+		n := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), Dial: dial, Log: slog.New(slog.DiscardHandler)})
+		ctx, stop := context.WithCancel(t.Context())
+		all.Go(func() { n.Run(ctx) })
+		time.Sleep((lost + 2) * mqtt.RepeatAfter)
+		stop()
+		all.Wait()
+		if want := []int64{0, 1, 2, 3, 0}; !slices.Equal(counts, want) {
+			t.Errorf("the infos count %v, want %v", counts, want)
+		}
+	})
+}
+
+// takePublished is a broker that passes on the messages of a client.
+func takePublished(nc net.Conn, take func(*packets.PublishPacket)) {
 	defer nc.Close()
 	for {
 		p, err := packets.ReadPacket(nc)
@@ -61,7 +99,7 @@ func countPublished(nc net.Conn, published map[string]int) {
 			answer.MessageID, answer.ReturnCodes = p.MessageID, p.Qoss
 			answer.Write(nc)
 		case *packets.PublishPacket:
-			published[p.TopicName]++
+			take(p)
 			answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
 			answer.MessageID = p.MessageID
 			answer.Write(nc)

@@ -240,7 +240,7 @@ func (r *reporter) info() {
 	}
 	r.retain(r.prefix+"info", r.encode(InfoPayload{
 		V: 1, Node: r.node, Version: r.build.Version, Commit: r.build.Commit, Go: runtime.Version(), Arch: runtime.GOOS + "/" + runtime.GOARCH,
-		Started: Timestamp{r.started.Time()}, Models: models, Limits: r.limits, Control: r.home.control, Config: *r.settings.Load(),
+		Started: Timestamp{r.started.Time()}, Brief: r.stats().Brief, Models: models, Limits: r.limits, Control: r.home.control, Config: *r.settings.Load(),
 	}))
 }
 

@@ -154,6 +154,7 @@ type ConnectionStats struct {
 	Refused    []string // subscriptions that the broker refused
 	Unacked    int64    // unacknowledged messages of QoS 1 and 2 in the node
 
+	Brief           int64 // connections in a row, before the present one, that were lost within mqtt.RepeatAfter
 	Reconnects      uint64
 	ConnectFailures uint64 // attempts that failed
 	ProtocolErrors  uint64 // connections and attempts that ended with a ProtocolError
@@ -264,7 +265,7 @@ func (n *Node) Stats() Stats {
 func (n *Node) connectionStats() ConnectionStats {
 	c := &n.counts.network
 	s := ConnectionStats{
-		Failure: n.client.Failure(), Reconnects: c.Reconnects.Load(), ConnectFailures: c.ConnectFailures.Load(),
+		Failure: n.client.Failure(), Brief: n.client.Brief(), Reconnects: c.Reconnects.Load(), ConnectFailures: c.ConnectFailures.Load(),
 		ProtocolErrors: c.ProtocolErrors.Load(),
 	}
 	if conn := n.client.Conn(); conn != nil {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
@@ -59,6 +60,12 @@ func TestDisplacedProcesses(t *testing.T) {
 		if d.expect(t, want); want == "" && d.text() != "" {
 			t.Errorf("%s gives %s", starting, d.text())
 		}
+	}
+	for brief, want := range map[int]string{2: OK + " client_id: one process", 3: Warn + " client_id: pi1 lost its latest 3 connections within a minute each"} {
+		d, s := &Diagnosis{Grade: OK}, &starts{seen: map[string]bool{}}
+		s.receive(broker.Message{Payload: fmt.Appendf(nil, `{"started":"a","brief_connections":%d}`, brief)})
+		s.judge(d, &cfg)
+		d.expect(t, want)
 	}
 }
 

@@ -20,6 +20,7 @@ type starts struct {
 	seen    map[string]bool
 	last    string
 	changes int
+	brief   int64 // connections in a row that the latest process lost within a minute each
 }
 
 // receive takes the info of a node.
@@ -34,6 +35,7 @@ func (s *starts) receive(m broker.Message) {
 		s.changes++
 	}
 	s.seen[started], s.last = true, started
+	s.brief = gjson.GetBytes(m.Payload, "brief_connections").Int()
 }
 
 // followed runs tests, and then reports processes of this node that have displaced each other since. A
@@ -62,13 +64,17 @@ func (p *brokerProbe) followed(tests ...func(context.Context) error) []func(cont
 func (s *starts) judge(d *Diagnosis, cfg *config.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	figure := map[string]int{"processes": len(s.seen), "changes": s.changes}
+	const often = 3 // more than a restart of the broker takes
+	figure := map[string]int{"processes": len(s.seen), "changes": s.changes, "brief_connections": int(s.brief)}
 	switch detail := fmt.Sprintf("%d processes have connected as %s, one after the other, during this test", len(s.seen), cfg.Node); {
 	case s.changes > 1:
 		d.add("client_id", Fail, detail+": each ends the connection of the other", "end one of them, or give it a name (node), a client_id and a state file of its own", figure)
 	case s.changes == 1:
 		d.add("client_id", Warn, detail, "unless the daemon was restarted meanwhile, they have one client_id and end the connections of each other: end one, or give it a name (node) of its own", figure)
+	case s.brief >= often:
+		d.add("client_id", Warn, fmt.Sprintf("%s lost its latest %d connections within a minute each", cfg.Node, s.brief),
+			"if another process has its client_id, they end the connections of each other: end one, or give it a name (node), a client_id and a state file of its own; if the broker's log names no other one, the network does not last", figure)
 	case len(s.seen) == 1:
-		d.ok("client_id", "one process has had the connection for %.1f s; two with one client_id may take turns each %v only (max_reconnect_interval), and their logs say so", time.Since(s.began).Seconds(), cfg.MQTT.MaxReconnectInterval)
+		d.add("client_id", OK, fmt.Sprintf("one process has had the connection for %.1f s, and did not lose those before again and again", time.Since(s.began).Seconds()), "", figure)
 	}
 }

@@ -45,6 +45,7 @@ type Client struct {
 	replaced atomic.Bool              // another node continues the session
 	refused  atomic.Pointer[[]string] // filters that the broker refused
 	lowered  atomic.Pointer[[]string] // filters that it grants with a lower quality of service
+	brief    atomic.Int64             // connections in a row, the latest ones, that were lost within RepeatAfter
 	failure  atomic.Pointer[string]   // reason for the missing connection; nil while connected and before the first attempt
 	attempts int                      // number since the last connection; owned by Run
 	broken   ProtocolError            // the last protocol error of this broker; owned by Run
@@ -138,6 +139,15 @@ func (c *Client) Failure() string {
 	return ""
 }
 
+// Brief is the number of connections in a row, before the present one, that were lost within
+// RepeatAfter. It is 0 once a connection has lasted for that time.
+func (c *Client) Brief() int64 {
+	if conn := c.Conn(); conn != nil && time.Since(conn.since) >= RepeatAfter {
+		return 0
+	}
+	return c.brief.Load()
+}
+
 // RefusedFilters returns the subscriptions that the broker refused. Known is false
 // until the broker has answered the first subscription.
 func (c *Client) RefusedFilters() (filters []string, known bool) {
@@ -172,6 +182,9 @@ func (c *Client) Run(ctx context.Context) {
 			c.patient = c.patient || errors.Is(err, errUnanswered)
 			if errors.Is(err, errRedeliver) {
 				continue
+			}
+			if c.brief.Add(1); lasted >= RepeatAfter {
+				c.brief.Store(0)
 			}
 			if short++; lasted > shortConnection || conn.mended {
 				short = 0
