@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
@@ -49,5 +51,32 @@ func TestNothingPasses(t *testing.T) {
 		p := newBrokerProbe(d, &cfg)
 		p.examine(t.Context(), func(*broker.Client, *inbox) {}, p.payload)
 		d.expect(t, map[codec.ByteSize]string{100: "fail largest message: not even 100 bytes pass", 1000: "fail largest message: not even 500 bytes pass"}[size])
+	}
+}
+
+// A large message is tried with the daemon's quality of service: a broker may drop smaller ones of QoS 0.
+func TestLargeMessageIsAcknowledged(t *testing.T) {
+	cfg := config.Default()
+	cfg.Node, cfg.MQTT.Servers = "pi1", []string{brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
+		switch p := p.(type) {
+		case *packets.ConnectPacket:
+			send(packets.NewControlPacket(packets.Connack))
+		case *packets.SubscribePacket:
+			send(brokertest.Suback(p, p.Qoss...))
+			if p.Qoss[0] == 0 {
+				return
+			}
+			back := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+			back.Qos, back.MessageID, back.TopicName = 1, 1, p.Topics[0]
+			send(back)
+		case *packets.PublishPacket:
+			answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+			answer.MessageID = p.MessageID
+			send(answer)
+		}
+	})}
+	p := newBrokerProbe(&Diagnosis{Grade: OK, within: patient(1)}, &cfg)
+	if passes, err := p.passes(t.Context(), 8<<10); !passes || err != nil {
+		t.Errorf("it passes: %v, %v", passes, err)
 	}
 }

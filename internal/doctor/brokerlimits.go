@@ -172,7 +172,7 @@ func (p *brokerProbe) passes(ctx context.Context, size int) (bool, error) {
 	}
 	defer c.Close()
 	topic := p.topic + "/payload"
-	if _, err := p.subscribe(ctx, c, topic, 0); err != nil {
+	if _, err := p.subscribe(ctx, c, topic, p.qos); err != nil { // Moquette drops smaller ones of QoS 0
 		return false, err
 	}
 	if p.publishOver(ctx, c, topic, false, make([]byte, size)) != nil {
