@@ -1,7 +1,9 @@
 package persist
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 )
@@ -22,6 +24,9 @@ func lock(path string, flag int) (*os.File, error) {
 	deadline := time.Now().Add(lockTimeout)
 	for {
 		file, err := os.OpenFile(path, flag, 0o600)
+		if errors.Is(err, fs.ErrPermission) && flag&os.O_RDWR == 0 {
+			err = fmt.Errorf("%w; run this as the owner of the file, or as root", err)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -44,12 +44,36 @@ func TestOpenWithoutPermission(t *testing.T) {
 		}
 		var err error
 		asAnother(t, func() { _, err = Open(name, Options{}) })
-		want := fmt.Sprintf("permission denied; give the file and its folder to the user of this program, %d, by chown", os.Geteuid())
+		want := fmt.Sprintf("permission denied; run this as the owner of the file, or give the file and its folder to the user of this program, %d, by chown", os.Geteuid())
 		if !errors.Is(err, fs.ErrPermission) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: error %v, want one that ends with %q", filepath.Base(name), err, want)
 		}
 	}
 	if err := os.Chmod(filepath.Dir(path), 0o755); err != nil { // for the test to remove it
+		t.Fatal(err)
+	}
+}
+
+// A state that this user may not look at, as that of a service in its own folder, is refused with who may.
+func TestReadWithoutPermission(t *testing.T) {
+	path := tempPath(t)
+	closeStore(t, newStore(t, path, Options{}))
+	folder := filepath.Dir(path)
+	if err := os.Chmod(folder, 0); err != nil {
+		t.Fatal(err)
+	}
+	for name, read := range map[string]func() error{
+		"OpenReadOnly": func() error { _, err := OpenReadOnly(path, Options{}); return err },
+		"Verify":       func() error { _, err := Verify(path, nil); return err },
+		"Backup":       func() error { _, err := Backup(path, path+".copy"); return err },
+	} {
+		var err error
+		asAnother(t, func() { err = read() })
+		if !errors.Is(err, fs.ErrPermission) || !strings.HasSuffix(err.Error(), "permission denied; run this as the owner of the file, or as root") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if err := os.Chmod(folder, 0o755); err != nil { // for the test to remove it
 		t.Fatal(err)
 	}
 }

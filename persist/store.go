@@ -137,7 +137,7 @@ func remedy(err error) string {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return "; make the folder, or choose another state file"
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("; give the file and its folder to the user of this program, %d, by chown", os.Geteuid())
+		return fmt.Sprintf("; run this as the owner of the file, or give the file and its folder to the user of this program, %d, by chown", os.Geteuid())
 	}
 	return diskRemedy(err)
 }

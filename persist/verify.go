@@ -55,11 +55,6 @@ func Verify(path string, decode Decoder) (*Outcome, error) {
 
 func verify(path string, decode Decoder) (*Outcome, error) {
 	v := &Outcome{}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	v.Others = info.Mode().Perm()&0o077 != 0
 	file, err := lock(path, os.O_RDONLY)
 	if errors.Is(err, ErrLocked) {
 		v.InUse = true
@@ -69,6 +64,11 @@ func verify(path string, decode Decoder) (*Outcome, error) {
 		return nil, err
 	}
 	defer release(file) // closed already if checkBolt opened it
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	v.Others = info.Mode().Perm()&0o077 != 0
 	if info, err = file.Stat(); err != nil {
 		return nil, err
 	}

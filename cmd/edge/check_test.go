@@ -48,6 +48,7 @@ func TestCheckLooksAtFiles(t *testing.T) {
 		"no folder":                             {fmt.Sprintf("store: {path: %q}", filepath.Join(folder, "none", "edge.db")), exit.OK, "warning  store.path: the folder " + filepath.Join(folder, "none") + " does not exist"},
 		"a folder":                              {fmt.Sprintf("store: {path: %q}", folder), exit.Config, "is a folder: want the path of a file"},
 		"below a file":                          {fmt.Sprintf("store: {path: %q}", filepath.Join(noPEM, "edge.db")), exit.OK, "warning  store.path"},
+		"below a file, which is not there":      {fmt.Sprintf("store: {path: %q}", filepath.Join(noPEM, "edge.db")), exit.OK, "edge.db (cannot be looked at)"},
 		"unset variable":                        {`store: {path: "${EDGE_NOT_SET}/edge.db"}`, exit.OK, "warning  store.path: ${EDGE_NOT_SET} is not set here"},
 		"another file":                          {fmt.Sprintf("store: {path: %q}", foreign), exit.Store, "not a state file"},
 		"another shape":                         {fmt.Sprintf("store: {path: %q}", learnt), exit.Store, "the state was learnt with"},

@@ -11,6 +11,7 @@ import (
 	"edge/internal/exit"
 	"edge/online"
 	"edge/persist"
+	"edge/test/harness"
 )
 
 // A file without models is said to be so.
@@ -38,6 +39,14 @@ func TestResetOfAnotherModel(t *testing.T) {
 	}
 	code, _, errOut := edge(t, "reset", "--state", path, "--model", "mill", "--yes")
 	if want := "reset: " + path + " holds no model mill; it has: bearing, pump\n"; code != exit.Store || !strings.Contains(errOut, want) {
+		t.Errorf("exits with %d and prints %q", code, errOut)
+	}
+}
+
+// A file that reset cannot look for may have learnt something.
+func TestResetBelowFile(t *testing.T) {
+	path := filepath.Join(harness.WriteFile(t, "notes.txt", "x"), "edge.db")
+	if code, _, errOut := edge(t, "reset", "--state", path, "--all"); code != exit.Store || !strings.Contains(errOut, "not a directory") || strings.Contains(errOut, "nothing is learnt") {
 		t.Errorf("exits with %d and prints %q", code, errOut)
 	}
 }

@@ -2,8 +2,10 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +72,8 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 	state := "will be created"
 	if info, err := os.Stat(full); err == nil {
 		state = "exists, " + terminal.Bytes(uint64(info.Size()))
+	} else if !errors.Is(err, fs.ErrNotExist) { // there is a warning
+		state = "cannot be looked at"
 	}
 	describePage(w, c)
 	fmt.Fprintf(w, "state    %s (%s), at most %v; checkpoint %s\n", full, state, c.Store.MaxSize, c.Store.Checkpoint)

@@ -100,7 +100,10 @@ func examineState(d *Diagnosis, cfg *config.Config) {
 	for _, model := range unused {
 		d.warn(name, unusedState(model), unusedAdvice(model))
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		d.fail(name, "this user cannot read it: "+err.Error(), "run doctor as the daemon's user; then chown the file to it")
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		d.fail(name, "the daemon would not start: "+err.Error(), "")
 	}
 }

@@ -12,13 +12,12 @@ import (
 	"edge/persist"
 )
 
-// Find returns an error unless there is a file at path, which package persist would make.
+// Find returns an error if there is no file at path, which package persist would make.
 func Find(path string) error {
-	_, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("state file: %w; `edge run` makes it, and `edge train -o`", err)
 	}
-	return err
+	return nil
 }
 
 // Open opens an existing state file for reading. A running daemon has it locked:
