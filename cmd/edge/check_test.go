@@ -30,6 +30,10 @@ func TestCheckLooksAtFiles(t *testing.T) {
 	if err := os.WriteFile(before, old, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	damaged := filepath.Join(folder, "damaged.db")
+	if err := os.WriteFile(damaged, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	learnt := filepath.Join(folder, "learnt.db")
 	remember(t, learnt, "bearing", online.DefaultConfig().Shape())
 	added, forgotten := filepath.Join(folder, "added.db"), filepath.Join(folder, "forgotten.db")
@@ -52,6 +56,7 @@ func TestCheckLooksAtFiles(t *testing.T) {
 		"unset variable":                        {`store: {path: "${EDGE_NOT_SET}/edge.db"}`, exit.OK, "warning  store.path: ${EDGE_NOT_SET} is not set here"},
 		"another file":                          {fmt.Sprintf("store: {path: %q}", foreign), exit.Store, "not a state file"},
 		"another shape":                         {fmt.Sprintf("store: {path: %q}", learnt), exit.Store, "the state was learnt with"},
+		"a damaged state":                       {fmt.Sprintf("store: {path: %q}", damaged), exit.OK, "edge verify lists them, edge run repairs them"},
 		"a model added since":                   {fmt.Sprintf("store: {path: %q}", added), exit.OK, "is valid"},
 		"the state of another name":             {fmt.Sprintf("store: {path: %q}", added), exit.OK, "warning  store.path: the state file also holds model pump"},
 		"a model after its reset":               {fmt.Sprintf("store: {path: %q}", forgotten), exit.OK, "is valid"},

@@ -385,7 +385,7 @@ streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, p
 models: {bearing: {streams: [vibration]}}
 `
 
-// TestUnusedState examines a state file whose model has another name in the configuration.
+// TestUnusedState examines a state file whose model has another name in the configuration, and a damaged one.
 func TestUnusedState(t *testing.T) {
 	cfg := config.Default()
 	cfg.Store.Path = filepath.Join(t.TempDir(), "edge.db")
@@ -402,4 +402,10 @@ func TestUnusedState(t *testing.T) {
 	d := &Diagnosis{}
 	examineState(d, &cfg)
 	d.expect(t, "warn state: the state file also holds model first, which no model of the configuration continues → call a model first")
+	if err := os.Truncate(cfg.Store.Path, 5000); err != nil {
+		t.Fatal(err)
+	}
+	d = &Diagnosis{}
+	examineState(d, &cfg)
+	d.expect(t, "warn state: persist: open "+cfg.Store.Path+" to read: state file is damaged")
 }

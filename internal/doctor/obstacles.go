@@ -60,6 +60,8 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 		}
 		if errors.Is(err, fs.ErrPermission) {
 			unsure("store.path", err)
+		} else if errors.Is(err, persist.ErrDamaged) { // which the start repairs
+			doubt("store.path", "%v", err)
 		} else if err != nil {
 			errs = append(errs, exit.With(exit.Store, err))
 		}
@@ -103,6 +105,8 @@ func examineState(d *Diagnosis, cfg *config.Config) {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		d.fail(name, "this user cannot read it: "+err.Error(), "run doctor as the daemon's user; then chown the file to it")
+	case errors.Is(err, persist.ErrDamaged):
+		d.warn(name, err.Error(), "edge verify says what would be lost; if a backup has more, edge restore puts it in its place")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		d.fail(name, "the daemon would not start: "+err.Error(), "")
 	}
@@ -110,11 +114,11 @@ func examineState(d *Diagnosis, cfg *config.Config) {
 
 // fits returns the reason why a daemon under the configuration cannot continue from
 // a state, and the models in it that the configuration does not name. A state that a
-// daemon has open, or that the next start repairs, fits; a model that it does not hold, or
-// that has learnt nothing, begins anew.
+// daemon has open fits; one that the next start repairs is ErrDamaged; a model that it does not
+// hold, or that has learnt nothing, begins anew.
 func fits(c *config.Config, path string) (unused []string, err error) {
 	store, err := persist.OpenReadOnly(path, persist.Options{Dedupe: c.Store.Dedupe})
-	if errors.Is(err, persist.ErrLocked) || errors.Is(err, persist.ErrDamaged) {
+	if errors.Is(err, persist.ErrLocked) {
 		return nil, nil
 	}
 	if err != nil {
