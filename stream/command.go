@@ -229,7 +229,11 @@ func (n *Node) parseRequest(what string, payload []byte) (*request, *codec.Refus
 	case r.command.scope == oneModel && !named && len(r.models) == 0:
 		return r, codec.Refuse(codec.BadRequest, "%s is for one model: send it to request/%s/<model>", name, name)
 	case r.command.scope != wholeNode && len(r.models) == 0:
-		return r, codec.Refuse(codec.BadRequest, "there is no model %.40q", model)
+		var names []string
+		for _, m := range n.models {
+			names = append(names, m.Name)
+		}
+		return r, codec.Refuse(codec.BadRequest, "there is no model %.40q; the node has %s", model, strings.Join(names, ", "))
 	}
 	return r, nil
 }

@@ -102,17 +102,18 @@ func randomID() string {
 // Connect is Dial for a command that ends with the error.
 func Connect(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
 	c, err := Dial(ctx, cfg, o)
+	servers := strings.Join(cfg.Servers, ", ")
 	switch {
 	case err == nil:
 		return c, nil
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		return nil, exit.With(exit.Broker, fmt.Errorf("connect to the broker at %s: it has not answered in time; is it an MQTT broker, is the address right, and the time to wait not too short?", cfg.Servers))
+		return nil, exit.With(exit.Broker, fmt.Errorf("connect to the broker at %s: it has not answered in time; is it an MQTT broker, is the address right, and the time to wait not too short?", servers))
 	case ctx.Err() != nil:
 		return nil, errors.New("connecting to the broker: interrupted")
 	case errors.As(err, new(*exit.Error)): // of the configuration
 		return nil, err
 	}
-	return nil, exit.With(exit.Broker, fmt.Errorf("connect to the broker at %s: %w; %s", cfg.Servers, err, cmp.Or(mqtt.Advice(err), "is it running, and are address and credentials right?")))
+	return nil, exit.With(exit.Broker, fmt.Errorf("connect to the broker at %s: %w; %s", servers, err, cmp.Or(mqtt.Advice(err), "is it running, and are address and credentials right?")))
 }
 
 // Subscribe subscribes to a filter and reports whether the broker grants it.

@@ -29,7 +29,7 @@ func TestConnectWithoutAnswer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = broker.Connect(ctx, cfg, broker.Options{})
-	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "has not answered in time") {
+	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "at "+cfg.Servers[0]+": it has not answered in time") {
 		t.Errorf("the error is %v", err)
 	}
 }
