@@ -43,6 +43,7 @@ func (p *brokerProbe) names(ctx context.Context) error {
 		n = in.wait(ctx, n+1, p.d.within.quiet)
 	}
 	n -= before
+	p.named = n
 	figure := map[string]int{"processes": n}
 	switch here := daemonOf(p.cfg); {
 	case n > 1:

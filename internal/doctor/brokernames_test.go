@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,16 +48,22 @@ func TestDisplacedProcesses(t *testing.T) {
 	cfg.Node = "pi1"
 	for starting, want := range map[string]string{
 		"":     "",
+		"-a":   "", // the broker keeps the info of one that is gone
 		"aaa":  OK + " client_id: one process has had the connection for ",
 		"aabb": Warn + " client_id: 2 processes have connected as pi1, one after the other, during this test",
 		"abab": Fail + " client_id: 2 processes have connected as pi1, one after the other, during this test: each ends",
 	} {
 		d, s := &Diagnosis{Grade: OK}, &starts{seen: map[string]bool{}}
+		starting, gone := strings.CutPrefix(starting, "-")
+		answered := 1
+		if gone {
+			answered = 0
+		}
 		for _, at := range starting {
 			s.receive(broker.Message{Payload: []byte(`{"started":"` + string(at) + `"}`)})
 		}
 		s.receive(broker.Message{Payload: []byte(`{}`)})
-		s.judge(d, &cfg)
+		s.judge(d, &cfg, answered)
 		if d.expect(t, want); want == "" && d.text() != "" {
 			t.Errorf("%s gives %s", starting, d.text())
 		}
@@ -64,7 +71,7 @@ func TestDisplacedProcesses(t *testing.T) {
 	for brief, want := range map[int]string{2: OK + " client_id: one process", 3: Warn + " client_id: pi1 lost its latest 3 connections within a minute each"} {
 		d, s := &Diagnosis{Grade: OK}, &starts{seen: map[string]bool{}}
 		s.receive(broker.Message{Payload: fmt.Appendf(nil, `{"started":"a","brief_connections":%d}`, brief)})
-		s.judge(d, &cfg)
+		s.judge(d, &cfg, 1)
 		d.expect(t, want)
 	}
 }

@@ -25,6 +25,7 @@ type brokerProbe struct {
 	topic string // of the probe, without a / at its end
 	owner string // topic of the node
 	qos   byte   // of the daemon
+	named int    // processes that answer by the name of the node
 	unfit string // why the broker is none for a fleet, by the test of retained messages; "": it may be one
 
 	publisher *broker.Publisher

@@ -54,14 +54,15 @@ func (p *brokerProbe) followed(tests ...func(context.Context) error) []func(cont
 	}
 	return append(append([]func(context.Context) error{follow}, tests...), func(context.Context) error {
 		closed()
-		s.judge(p.d, p.cfg)
+		s.judge(p.d, p.cfg, p.named)
 		return nil
 	})
 }
 
 // judge reports processes of the node that have displaced each other. The pause before the next time is as
-// long as any before a connection, so that one process alone may have answered.
-func (s *starts) judge(d *Diagnosis, cfg *config.Config) {
+// long as any before a connection, so that one process alone may have answered. Where none has, the broker
+// keeps the info of one that is gone.
+func (s *starts) judge(d *Diagnosis, cfg *config.Config, answered int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	const often = 3 // more than a restart of the broker takes
@@ -71,6 +72,7 @@ func (s *starts) judge(d *Diagnosis, cfg *config.Config) {
 		d.add("client_id", Fail, detail+": each ends the connection of the other", "end one of them, or give it a name (node), a client_id and a state file of its own", figure)
 	case s.changes == 1:
 		d.add("client_id", Warn, detail, "unless the daemon was restarted meanwhile, they have one client_id and end the connections of each other: end one, or give it a name (node) of its own", figure)
+	case answered == 0:
 	case s.brief >= often:
 		d.add("client_id", Warn, fmt.Sprintf("%s lost its latest %d connections within a minute each", cfg.Node, s.brief),
 			"if another process has its client_id, they end the connections of each other: end one, or give it a name (node), a client_id and a state file of its own; if the broker's log names no other one, the network does not last", figure)
