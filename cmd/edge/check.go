@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -70,7 +71,11 @@ if the broker does not do what the configuration needs.`,
 			}
 			pub.Close()
 			fmt.Fprintf(out, "broker   %s: connected\n", strings.Join(c.MQTT.Servers, ", "))
-			return doctor.ExamineDelivery(cmd.Context(), c).Describe(out)
+			d := doctor.ExamineDelivery(cmd.Context(), c)
+			if err := context.Cause(cmd.Context()); err != nil { // the findings would blame the broker
+				return err
+			}
+			return d.Describe(out)
 		}),
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -60,6 +61,9 @@ It exits with 0 unless a check failed; warnings are no failures.`,
 				}
 			}
 			d := doctor.Examine(cmd.Context(), cfg, o)
+			if err := context.Cause(cmd.Context()); err != nil { // the findings would blame the broker
+				return err
+			}
 			if asJSON {
 				err = terminal.PrintJSON(cmd.OutOrStdout(), d)
 			} else {

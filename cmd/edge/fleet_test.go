@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -93,6 +94,36 @@ func TestFleetCommandsInTime(t *testing.T) {
 		code := execute(ctx, append(strings.Fields("fleet "+line+" --wait 1h -c"), fleetConfig(t, url, shared)), strings.NewReader(""), &out, &errOut)
 		if code != exit.Broker || !strings.Contains(errOut.String(), want) {
 			t.Errorf("edge fleet %s exits with %d and prints %q, want %d and %q", line, code, out.String()+errOut.String(), exit.Broker, want)
+		}
+		end(nil)
+	}
+}
+
+// A command that a signal ends says so, and blames neither the broker nor the node.
+func TestInterruptedCommands(t *testing.T) {
+	signal := errors.New("a signal")
+	for _, line := range []string{"request ping", "fleet ls", "fleet ls --kept", "doctor", "check --connect"} {
+		ctx, end := context.WithCancelCause(t.Context())
+		url := brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
+			switch p := p.(type) {
+			case *packets.ConnectPacket:
+				if line == "doctor" { // which would have a second connection
+					end(signal)
+				}
+				send(packets.NewControlPacket(packets.Connack))
+			case *packets.SubscribePacket:
+				send(brokertest.Suback(p, p.Qoss...))
+				if strings.HasSuffix(p.Topics[0], "/state") || line == "fleet ls --kept" { // the last one
+					end(signal)
+				}
+			case *packets.DisconnectPacket:
+				end(signal)
+			}
+		})
+		var out, errOut bytes.Buffer
+		code := execute(ctx, append(strings.Fields(line+" -c"), fleetConfig(t, url, inMill)), strings.NewReader(""), &out, &errOut)
+		if code != exit.Runtime || errOut.String() != "edge: a signal\n" || strings.Contains(out.String(), "fail") {
+			t.Errorf("edge %s exits with %d and prints %q, %q", line, code, out.String(), errOut.String())
 		}
 		end(nil)
 	}

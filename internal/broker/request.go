@@ -74,7 +74,7 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 	select {
 	case <-online: // the node receives requests
 	case <-ctx.Done():
-		return nil, exit.With(exit.Broker, fmt.Errorf("node %s is not online at %s: is its daemon running, with this broker, and may this user read %sstate? edge top --broker URL finds the nodes", cfg.Node, strings.Join(cfg.MQTT.Servers, ", "), prefix))
+		return nil, unanswered(ctx, fmt.Errorf("node %s is not online at %s: is its daemon running, with this broker, and may this user read %sstate? edge top --broker URL finds the nodes", cfg.Node, strings.Join(cfg.MQTT.Servers, ", "), prefix))
 	}
 	if err := client.Publish(ctx, prefix+"request/"+command, 1, false, payload); err != nil {
 		return nil, brokerError(ctx, fmt.Errorf("publish the request: %w", err))
@@ -90,15 +90,24 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 		}
 		return response, nil
 	case <-ctx.Done():
-		return nil, exit.With(exit.Broker, errors.New("no answer: is control.enabled set, and the journal writable?"))
+		return nil, unanswered(ctx, errors.New("no answer: is control.enabled set, and the journal writable?"))
 	}
+}
+
+// unanswered returns err with the exit code of the broker's failures if the time to wait was over, or
+// else the reason for which ctx has ended, as a signal to the command.
+func unanswered(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	return exit.With(exit.Broker, err)
 }
 
 // brokerError returns err with the exit code of the broker's failures. After the
 // end of ctx the broker has not answered in time.
 func brokerError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		err = fmt.Errorf("the broker does not answer: %w", err)
+		return unanswered(ctx, fmt.Errorf("the broker does not answer: %w", err))
 	}
 	return exit.With(exit.Broker, err)
 }

@@ -119,10 +119,14 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	return all, nil
 }
 
-// ended returns an error of the broker, with the reason if the time of the command was over.
+// ended returns an error of the broker, with the reason if the time of the command was over, or that for
+// which it has ended before, as a signal.
 func ended(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, context.DeadlineExceeded):
 		err = fmt.Errorf("the time to wait was over before the broker had answered: %w", err)
+	case cause != nil:
+		return cause
 	}
 	return exit.With(exit.Broker, err)
 }
