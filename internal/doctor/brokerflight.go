@@ -84,11 +84,11 @@ func (p *brokerProbe) flight(ctx context.Context) (err error) {
 	}
 	f.wait(ctx, first+2*probeFlight, p.d.within.answer)
 	c.Close()
-	if sent, n := f.result(); n > 0 {
+	if sent, n := f.result(); n > 0 && ctx.Err() == nil {
 		p.d.add(name, Fail, fmt.Sprintf("of %d messages that were not acknowledged when a connection ended, the broker gives the identifiers of %d to others: it loses them", sent, n),
 			"use a broker that sends them again, such as mosquitto; with this one each lost connection and each stop of the node may lose labels", map[string]int{"in_flight": sent, "lost": n})
 	}
-	return nil
+	return ctx.Err()
 }
 
 // several publishes probeFlight messages with consecutive numbers.

@@ -38,6 +38,9 @@ func (p *brokerProbe) window(ctx context.Context) error {
 		return err
 	}
 	n := in.wait(ctx, sent, p.d.within.answer)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	need := p.cfg.MQTT.InflightWindow
 	figure := map[string]int{"window": n, "at_least": sent, "configured": need}
 	detail := fmt.Sprintf("the broker sends %d messages before the first is acknowledged", n)
@@ -97,8 +100,10 @@ func (p *brokerProbe) session(ctx context.Context) (err error) {
 	}
 	n := in.wait(ctx, sent, p.d.within.answer)
 	back.Close()
-	p.judgeSession(n, sent, back.Resumed)
-	return nil
+	if ctx.Err() == nil {
+		p.judgeSession(n, sent, back.Resumed)
+	}
+	return ctx.Err()
 }
 
 // judgeSession adds the finding on n messages that the broker kept of those that

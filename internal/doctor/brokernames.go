@@ -42,6 +42,9 @@ func (p *brokerProbe) names(ctx context.Context) error {
 	if n > before {
 		n = in.wait(ctx, n+1, p.d.within.quiet)
 	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	n -= before
 	p.named = n
 	figure := map[string]int{"processes": n}

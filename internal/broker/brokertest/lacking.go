@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
@@ -23,6 +24,8 @@ type Lacking struct {
 	Unrepeated  bool // what is in flight when a connection ends is lost, and later messages have its identifiers
 	Most        int  // retained messages that it keeps; 0: all
 
+	Late time.Duration // each packet is sent so much later
+
 	lost   atomic.Int32 // messages, with Unrepeated
 	mu     sync.Mutex
 	topics map[string]bool // of those that it keeps, if Most is set
@@ -34,8 +37,10 @@ func (h *Lacking) Provides(b byte) bool {
 	switch b {
 	case mochi.OnSelectSubscribers, mochi.OnSubscribe, mochi.OnPublish:
 		return true
-	case mochi.OnDisconnect, mochi.OnPacketEncode:
+	case mochi.OnDisconnect:
 		return h.Unrepeated
+	case mochi.OnPacketEncode:
+		return h.Unrepeated || h.Late > 0
 	}
 	return false
 }
@@ -48,7 +53,8 @@ func (h *Lacking) OnDisconnect(c *mochi.Client, _ error, _ bool) {
 }
 
 func (h *Lacking) OnPacketEncode(_ *mochi.Client, p packets.Packet) packets.Packet {
-	if p.FixedHeader.Type == packets.Publish && p.FixedHeader.Dup { // it came while the client was away
+	time.Sleep(h.Late)
+	if h.Unrepeated && p.FixedHeader.Type == packets.Publish && p.FixedHeader.Dup { // it came while the client was away
 		p.PacketID -= uint16(h.lost.Load())
 	}
 	return p
