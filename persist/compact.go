@@ -59,7 +59,7 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 	if err != nil {
 		_ = os.Remove(temp)
 		_ = release(file)
-		return fullError(err, s.opts.MaxSize)
+		return s.fullError(err)
 	}
 	err = s.opts.Fault("rename")
 	if err == nil {

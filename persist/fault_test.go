@@ -293,8 +293,8 @@ func TestFull(t *testing.T) {
 		t.Errorf("the file: %v, %v, want at most %d bytes", info.Size(), err, growStep+quota+excess)
 	}
 	for _, errno := range []error{syscall.ENOSPC, syscall.EDQUOT} {
-		if err := fullError(&os.PathError{Op: "write", Path: path, Err: errno}, 0); !errors.Is(err, ErrFull) || !errors.Is(err, errno) {
-			t.Errorf("roomError(%v) = %v, want %v", errno, err, ErrFull)
+		if err := s.fullError(&os.PathError{Op: "write", Path: path, Err: errno}); !errors.Is(err, ErrFull) || !errors.Is(err, errno) {
+			t.Errorf("fullError(%v) = %v, want %v", errno, err, ErrFull)
 		}
 	}
 }

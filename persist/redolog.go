@@ -140,7 +140,7 @@ func (s *Store) appendRedo(list []change) error {
 	}
 	if err != nil {
 		l.failed = true
-		return fullError(err, s.opts.MaxSize)
+		return s.fullError(err)
 	}
 	l.frames++
 	l.pages += len(pages) / pageSize

@@ -75,7 +75,7 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 	if visible, e := s.newestTx(); e != nil || visible == id {
 		s.rollBackDue, s.lastGood = true, id-1
 	}
-	return fullError(err, s.opts.MaxSize)
+	return s.fullError(err)
 }
 
 // panicked ends the use of bbolt, which may hold its own locks for ever now.
@@ -164,11 +164,11 @@ func (s *Store) overLimit(fn func() error) error {
 }
 
 // fullError wraps an error that reports a lack of room in ErrFull, and returns
-// any other unchanged. quota is Options.MaxSize.
-func fullError(err error, quota int64) error {
+// any other unchanged.
+func (s *Store) fullError(err error) error {
 	switch {
 	case errors.Is(err, berrors.ErrMaxSizeReached):
-		return fmt.Errorf("%w: the file has reached its %w of %d bytes; checkpoint, or raise the limit", ErrFull, online.ErrLimit, quota)
+		return fmt.Errorf("%w: the file has reached its %w of %d bytes; checkpoint, or raise the limit", ErrFull, online.ErrLimit, s.opts.MaxSize)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%w: free space on the disk: %w", ErrFull, err)
 	}
