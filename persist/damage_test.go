@@ -167,7 +167,7 @@ func TestCrafted(t *testing.T) {
 		{kindCheckpoint, "checkpoint/m/0", "other", cp},
 		{kindCheckpoint, "checkpoint/m/0", "state", nil},
 		{kindLedger, bucketLedger, "m", []byte{1}},
-		{kindLedger, bucketLedger, "", appendLedger(nil, ledger{})},
+		{kindLedger, bucketLedger, "", encodeLedger(ledger{})},
 		{kindStamp, bucketLedger, keyStamp, []byte{1, 2}},
 		{kindFormat, bucketMeta, keyFormat, []byte{0}},
 		{kindShape, bucketMeta, "shape/", nil},

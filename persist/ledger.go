@@ -29,8 +29,9 @@ func (l *ledger) remove(value []byte) {
 	l.sum -= uint64(sealOf(value))
 }
 
-func appendLedger(dst []byte, l ledger) []byte {
-	dst = binary.AppendUvarint(dst, l.last)
+// encodeLedger returns the payload of a ledger.
+func encodeLedger(l ledger) []byte {
+	dst := binary.AppendUvarint(nil, l.last)
 	dst = binary.AppendUvarint(dst, l.pending)
 	dst = binary.AppendUvarint(dst, l.entries)
 	dst = binary.LittleEndian.AppendUint64(dst, l.sum)
@@ -54,7 +55,7 @@ func decodeLedger(payload []byte) (ledger, error) {
 
 // putLedger writes a model's ledger.
 func putLedger(tx *bbolt.Tx, name string, l ledger) error {
-	value := seal(nil, kindLedger, bucketLedger, []byte(name), appendLedger(nil, l))
+	value := seal(nil, kindLedger, bucketLedger, []byte(name), encodeLedger(l))
 	return tx.Bucket([]byte(bucketLedger)).Put([]byte(name), value)
 }
 
@@ -96,8 +97,8 @@ type drafts struct {
 	store   *Store
 	tree    tree // before the commit
 	list    []*draft
-	changes []change
-	latest  changes // the same
+	changes []change // in their order
+	latest  changes  // the last one of each place
 }
 
 // get returns a value as the changes and the redo log leave it.
@@ -111,9 +112,9 @@ func (ds *drafts) get(bucket string, key []byte) []byte {
 
 // set changes a value, which must not change until the commit ends; nil deletes it.
 func (ds *drafts) set(bucket string, key, value []byte) {
-	c := change{bucket, string(key), value}
-	ds.changes = append(ds.changes, c)
-	ds.latest[place{c.bucket, c.key}] = value
+	at := place{bucket, string(key)}
+	ds.changes = append(ds.changes, change{at, value})
+	ds.latest[at] = value
 }
 
 // seal returns a sealed value. The buffer that holds it is used again by the next commit.
@@ -170,7 +171,8 @@ func (s *Store) change(how way, fn func(*drafts) error) error {
 			if err := fn(ds); err != nil {
 				return err
 			}
-			return ds.finish()
+			ds.putLedgers()
+			return nil
 		})
 	})
 	switch {
@@ -198,19 +200,19 @@ func (s *Store) change(how way, fn func(*drafts) error) error {
 	return nil
 }
 
-// finish writes the ledgers.
-func (ds *drafts) finish() error {
+// putLedgers sets the ledgers of the models.
+func (ds *drafts) putLedgers() {
 	for _, d := range ds.list {
 		key := []byte(d.name)
-		ds.set(bucketLedger, key, ds.seal(kindLedger, bucketLedger, key, appendLedger(nil, d.ledger)))
+		ds.set(bucketLedger, key, ds.seal(kindLedger, bucketLedger, key, encodeLedger(d.ledger)))
 	}
-	return nil
 }
 
-// apply makes the changes in a transaction.
+// apply makes the changes in a transaction, in their order: to sort them, as changes.apply does,
+// would take a third of a checkpoint that deletes many records.
 func (ds *drafts) apply(tx *bbolt.Tx) error {
 	for _, c := range ds.changes {
-		if err := c.apply(tx); err != nil {
+		if err := c.put(tx, c.value); err != nil {
 			return err
 		}
 	}

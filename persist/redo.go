@@ -41,20 +41,21 @@ const (
 	redoSize   = redoSlack + 2*redoPages*pageSize
 )
 
+// place is where a value is.
+type place struct{ bucket, key string }
+
 // change is one changed value; nil: deleted.
 type change struct {
-	bucket, key string
-	value       []byte
+	place
+	value []byte
 }
-
-type place struct{ bucket, key string }
 
 // changes are the latest values at the changed places; nil: deleted.
 type changes map[place][]byte
 
 func (cs changes) add(list []change) {
 	for _, c := range list {
-		cs[place{c.bucket, c.key}] = c.value
+		cs[c.place] = c.value
 	}
 }
 
@@ -80,25 +81,26 @@ func (cs changes) visit(visit func(bucket string, key, value []byte)) {
 // apply makes the changes in a transaction.
 func (cs changes) apply(tx *bbolt.Tx) error {
 	for _, p := range cs.places() {
-		if err := (change{p.bucket, p.key, cs[*p]}).apply(tx); err != nil {
+		if err := p.put(tx, cs[*p]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c change) apply(tx *bbolt.Tx) error {
-	b := tx.Bucket([]byte(c.bucket))
+// put stores a value in a transaction; nil deletes it.
+func (p *place) put(tx *bbolt.Tx, value []byte) error {
+	b := tx.Bucket([]byte(p.bucket))
 	if b == nil {
-		return fmt.Errorf("bucket %s is missing: %w", c.bucket, ErrDamaged)
+		return fmt.Errorf("bucket %s is missing: %w", p.bucket, ErrDamaged)
 	}
-	if isSequence(c.bucket) {
+	if isSequence(p.bucket) {
 		b.FillPercent = journalFill
 	}
-	if c.value == nil {
-		return b.Delete([]byte(c.key))
+	if value == nil {
+		return b.Delete([]byte(p.key))
 	}
-	return b.Put([]byte(c.key), c.value)
+	return b.Put([]byte(p.key), value)
 }
 
 func appendChanges(dst []byte, list []change) []byte {
@@ -122,7 +124,7 @@ func decodeChanges(payload []byte) (list []change, err error) {
 	d := newDecoder(payload)
 	for d.Len() > 0 && d.Err() == nil {
 		put := d.Bool()
-		c := change{bucket: d.String(maxBucket), key: d.String(maxBucket)}
+		c := change{place: place{d.String(maxBucket), d.String(maxBucket)}}
 		if put {
 			c.value = d.Block(redoPages*pageSize, "value")
 		}

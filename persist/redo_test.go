@@ -314,7 +314,7 @@ func TestFailedFrame(t *testing.T) {
 // FuzzRedo reads any changes, and two frames of them in which a byte may be damaged: what is read
 // is what was written, or nothing.
 func FuzzRedo(f *testing.F) {
-	list := []change{{bucketLedger, "m", []byte("value")}, {"journal/m", "12345678", bytes.Repeat([]byte("x"), 60)}, {"pending/m", "1", nil}}
+	list := []change{{place{bucketLedger, "m"}, []byte("value")}, {place{"journal/m", "12345678"}, bytes.Repeat([]byte("x"), 60)}, {place{"pending/m", "1"}, nil}}
 	for _, payload := range [][]byte{appendChanges(nil, list), appendChanges(nil, list[:1]), nil, {2}} {
 		f.Add(payload, uint64(3), uint16(0), byte(0))
 		f.Add(payload, uint64(4), uint16(40), byte(1))

@@ -146,7 +146,7 @@ func (s *Store) appendRedo(list []change) error {
 	l.pages += len(pages) / pageSize
 	l.last = crc32.Checksum(pages[len(pages)-pageSize:], castagnoli)
 	for _, c := range list {
-		l.latest[place{c.bucket, c.key}] = slices.Clone(c.value)
+		l.latest[c.place] = slices.Clone(c.value)
 	}
 	l.later = l.later[:0]
 	l.written += int64(len(pages))
