@@ -156,19 +156,12 @@ func (s *Store) State(model string, older bool) (state []byte, seq uint64, err e
 	s.write.Lock()
 	defer s.write.Unlock()
 	err = s.view(func(t tree) error {
-		var generations [2]*checkpoint
-		var slots [2]slot
-		for i := range generations {
-			if t.tx.Bucket([]byte(checkpointBucket(model, i))) == nil {
-				return errUnknown
-			}
-			c, err := readCheckpoint(t, model, i)
-			if err != nil {
-				return damaged("checkpoint", err)
-			}
-			if generations[i] = c; c != nil {
-				slots[i] = slot{c.generation, c.seq}
-			}
+		if t.tx.Bucket([]byte(checkpointBucket(model, 0))) == nil {
+			return errUnknown
+		}
+		generations, slots, err := readCheckpoints(t, model)
+		if err != nil {
+			return err
 		}
 		at := newest(slots)
 		if older {

@@ -165,15 +165,13 @@ func (s *Store) change(how way, fn func(*drafts) error) error {
 	}
 	ds := &drafts{store: s, latest: changes{}}
 	s.scratch.values = s.scratch.values[:0]
-	err := guard(func() error {
-		return s.db.View(func(tx *bbolt.Tx) error {
-			ds.tree = tree{tx, s.log.latest}
-			if err := fn(ds); err != nil {
-				return err
-			}
-			ds.putLedgers()
-			return nil
-		})
+	err := viewTx(s.db, func(tx *bbolt.Tx) error {
+		ds.tree = tree{tx, s.log.latest}
+		if err := fn(ds); err != nil {
+			return err
+		}
+		ds.putLedgers()
+		return nil
 	})
 	switch {
 	case errors.Is(err, errPanic):

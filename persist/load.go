@@ -123,22 +123,31 @@ func readCheckpoint(t tree, name string, slot int) (*checkpoint, error) {
 	return decodeCheckpoint(payload)
 }
 
+// readCheckpoints returns both generations of a model, nil for an empty slot, and the slots.
+func readCheckpoints(t tree, name string) (all [2]*checkpoint, slots [2]slot, err error) {
+	for i := range all {
+		if all[i], err = readCheckpoint(t, name, i); err != nil {
+			return all, slots, damaged("checkpoint", err)
+		}
+		if c := all[i]; c != nil {
+			slots[i] = slot{c.generation, c.seq}
+		}
+	}
+	return all, slots, nil
+}
+
 // read fills an empty model, and r with the result of Load.
 func (m *model) read(t tree, name string, r *Recovered) (err error) {
 	if m.ledger, err = readLedger(t, name); err != nil {
 		return err
 	}
 	r.Mark = m.ledger.mark
-	var generations [2]*checkpoint
-	for i := range generations {
-		if generations[i], err = readCheckpoint(t, name, i); err != nil {
-			return damaged("checkpoint", err)
-		}
-		if c := generations[i]; c != nil {
-			m.slots[i] = slot{c.generation, c.seq}
-		}
+	generations, slots, err := readCheckpoints(t, name)
+	if err != nil {
+		return err
 	}
-	if c := generations[newest(m.slots)]; c != nil {
+	m.slots = slots
+	if c := generations[newest(slots)]; c != nil {
 		r.State, r.Seq = append([]byte(nil), c.state...), c.seq
 		for _, key := range c.keys {
 			m.ring.add(key, c.seq)

@@ -26,31 +26,29 @@ type redoLog struct {
 // keeps its frames.
 func (s *Store) locateRedo() error {
 	l := &s.log
-	return guard(func() error {
-		return s.db.View(func(tx *bbolt.Tx) error {
-			l.at = 0
-			b, key := tx.Bucket([]byte(bucketRedo)), []byte(keyEpoch)
-			if b == nil {
-				return nil // an earlier format version
-			}
-			payload, err := unseal(kindEpoch, bucketLedger, key, tx.Bucket([]byte(bucketLedger)).Get(key))
-			if err != nil {
-				return damaged("redo log", err)
-			}
-			epoch, err := decodeNumber(payload)
-			if err != nil {
-				return damaged("redo log", err)
-			}
-			if len(b.Get([]byte(keyRedo))) != redoSize {
-				return damaged("redo log", errEncoding)
-			}
-			if epoch != l.epoch {
-				l.clear(epoch)
-			}
-			l.at = (int64(b.Root()) + 1) * pageSize
-			forget(s.file, l.at, 2*redoPages*pageSize)
-			return nil
-		})
+	return viewTx(s.db, func(tx *bbolt.Tx) error {
+		l.at = 0
+		b, key := tx.Bucket([]byte(bucketRedo)), []byte(keyEpoch)
+		if b == nil {
+			return nil // an earlier format version
+		}
+		payload, err := unseal(kindEpoch, bucketLedger, key, tx.Bucket([]byte(bucketLedger)).Get(key))
+		if err != nil {
+			return damaged("redo log", err)
+		}
+		epoch, err := decodeNumber(payload)
+		if err != nil {
+			return damaged("redo log", err)
+		}
+		if len(b.Get([]byte(keyRedo))) != redoSize {
+			return damaged("redo log", errEncoding)
+		}
+		if epoch != l.epoch {
+			l.clear(epoch)
+		}
+		l.at = (int64(b.Root()) + 1) * pageSize
+		forget(s.file, l.at, 2*redoPages*pageSize)
+		return nil
 	})
 }
 

@@ -63,15 +63,14 @@ func (s *Store) Info(name string) (Info, error) {
 		if err := m.read(t, name, &Recovered{}); err != nil {
 			return err
 		}
-		for _, i := range []int{newest(m.slots), 1 - newest(m.slots)} {
-			if m.slots[i].generation == 0 {
-				continue
+		generations, slots, err := readCheckpoints(t, name)
+		if err != nil {
+			return err
+		}
+		for _, i := range []int{newest(slots), 1 - newest(slots)} {
+			if c := generations[i]; c != nil {
+				info.Checkpoints = append(info.Checkpoints, Generation{Generation: c.generation, Seq: c.seq, Bytes: len(c.state)})
 			}
-			c, err := readCheckpoint(t, name, i)
-			if err != nil {
-				return damaged("checkpoint", err)
-			}
-			info.Checkpoints = append(info.Checkpoints, Generation{Generation: c.generation, Seq: c.seq, Bytes: len(c.state)})
 		}
 		info.First, info.Last = m.first, m.ledger.last
 		info.Pending, info.Dedupe = m.ledger.pending, len(m.ring.keys)

@@ -27,6 +27,11 @@ func guard(fn func() error) (err error) {
 	return fn()
 }
 
+// viewTx runs fn in a read transaction of bbolt, behind a guard.
+func viewTx(db *bbolt.DB, fn func(*bbolt.Tx) error) error {
+	return guard(func() error { return db.View(fn) })
+}
+
 // update runs fn in one transaction, which is durable when update returns nil,
 // and invisible when it returns an error. The caller holds s.write.
 func (s *Store) update(fn func(*bbolt.Tx) error) error {
@@ -135,11 +140,9 @@ func (s *Store) rollBack() error {
 
 // newestTx returns the number of the newest transaction that is visible.
 func (s *Store) newestTx() (id uint32, err error) {
-	err = guard(func() error {
-		return s.db.View(func(tx *bbolt.Tx) error {
-			id = uint32(tx.ID())
-			return nil
-		})
+	err = viewTx(s.db, func(tx *bbolt.Tx) error {
+		id = uint32(tx.ID())
+		return nil
 	})
 	return id, err
 }
@@ -150,9 +153,7 @@ func (s *Store) view(fn func(tree) error) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	return guard(func() error {
-		return s.db.View(func(tx *bbolt.Tx) error { return fn(tree{tx, s.log.latest}) })
-	})
+	return viewTx(s.db, func(tx *bbolt.Tx) error { return fn(tree{tx, s.log.latest}) })
 }
 
 // overLimit calls fn, during which the file may outgrow its limit.

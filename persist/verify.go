@@ -150,13 +150,11 @@ func checkBolt(file *os.File) (problems []string) {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	err = guard(func() error {
-		return db.View(func(tx *bbolt.Tx) error {
-			for err := range tx.Check() {
-				problems = append(problems, "bbolt: "+err.Error())
-			}
-			return nil
-		})
+	err = viewTx(db, func(tx *bbolt.Tx) error {
+		for err := range tx.Check() {
+			problems = append(problems, "bbolt: "+err.Error())
+		}
+		return nil
 	})
 	if errors.Is(err, errPanic) {
 		return append(problems, err.Error()) // do not close: bbolt may hold its own locks for ever
