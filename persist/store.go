@@ -310,7 +310,7 @@ func openReadOnly(path string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, opts: opts, readOnly: true, file: file, models: make(map[string]*model)}
+	s := &Store{name: path, path: path, opts: opts, readOnly: true, file: file, models: make(map[string]*model)}
 	info, err := file.Stat()
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

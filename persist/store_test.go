@@ -193,8 +193,8 @@ func TestReadOnly(t *testing.T) {
 		"Checkpoint": r1.Checkpoint("a", truths[0].last(), []byte("x")),
 		"Reset":      r1.Reset("a"),
 	} {
-		if !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("%s on a read-only store: %v", name, err)
+		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s on a read-only store: %v, want %v with the path", name, err, fs.ErrPermission)
 		}
 	}
 	if _, err := r1.Load("new", testShape); !errors.Is(err, ErrModel) {
