@@ -66,7 +66,7 @@ func TestCompact(t *testing.T) {
 		return info.Size()
 	}
 	before := size()
-	if err := s.compact(); err != nil || size() > before {
+	if err := s.rewrite(); err != nil || size() > before {
 		t.Errorf("compacted from %d to %d bytes, %v", before, size(), err)
 	}
 	for _, tr := range truths {

@@ -26,7 +26,7 @@ func TestCutInRedo(t *testing.T) {
 				}
 			}
 			if l.compacted {
-				if err := s.compact(); err != nil {
+				if err := s.rewrite(); err != nil {
 					t.Fatal(err)
 				}
 			}

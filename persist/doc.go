@@ -33,7 +33,7 @@
 // wrong data. Open therefore checks every page (pages.go), seal and ledger (contents.go)
 // first. It keeps a damaged file as <path>.damaged-<n>, copies the valid entries to a new
 // one (repair.go), and Recovery reports the loss. Each new file is written under a
-// temporary name, synced and renamed (compact.go). Before and after each transaction the
+// temporary name, synced and renamed (build.go). Before and after each transaction the
 // store compares the file at the path with the open one (identity.go): it writes a
 // missing file anew, and does not touch a file that replaced its own.
 //

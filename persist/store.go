@@ -226,7 +226,7 @@ func (s *Store) openExisting(file *os.File) error {
 		return err
 	}
 	if found.wasteful() {
-		if err := s.compact(); err != nil {
+		if err := s.rewrite(); err != nil {
 			s.opts.Log.Warn("state file was not compacted", "path", s.path, "error", err)
 			return s.broken
 		}

@@ -56,7 +56,7 @@ func TestTaken(t *testing.T) {
 	want(s, someTaken(4))
 	commit(&online.Commit{Records: []online.Record{record}})
 	want(s, someTaken(4))
-	if err := s.compact(); err != nil {
+	if err := s.rewrite(); err != nil {
 		t.Fatal(err)
 	}
 	want(s, someTaken(4))

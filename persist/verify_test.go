@@ -73,7 +73,7 @@ func TestVerifyInUse(t *testing.T) {
 			play(t, rng, s, []*truth{tr}, 3)
 			if i%20 == 0 {
 				s.write.Lock()
-				if err := s.compact(); err != nil {
+				if err := s.rewrite(); err != nil {
 					t.Error(err)
 				}
 				s.write.Unlock()

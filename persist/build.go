@@ -10,19 +10,11 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// compactStep is the number of bytes that a compaction writes per transaction.
+// compactStep is the number of bytes that bbolt.Compact writes per transaction.
 const compactStep = 4 << 20
 
-// compact returns the free space of the state file to the file system. A tiny
-// file may grow by a page or two.
-func (s *Store) compact() error {
-	if err := s.rewrite(); err != nil {
-		return fmt.Errorf("compact: %w", err)
-	}
-	return nil
-}
-
-// rewrite copies the contents of the open file to a new file.
+// rewrite copies the contents of the open file to a new file, without its free space. A
+// tiny file may grow by a page or two.
 func (s *Store) rewrite() error {
 	old := s.db
 	return s.build(func(db *bbolt.DB) error { return bbolt.Compact(db, old, compactStep) })
