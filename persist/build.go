@@ -87,7 +87,7 @@ func (s *Store) fillNew(file *os.File, fill func(*bbolt.DB) error) (*bbolt.DB, e
 	if err := file.Truncate(0); err != nil { // a crash may have ended an earlier attempt
 		return nil, err
 	}
-	random(file)
+	adviseRandom(file)
 	db, err := openBolt(file, s.opts, false)
 	if err != nil {
 		return nil, err

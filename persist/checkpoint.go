@@ -86,7 +86,7 @@ func (s *Store) Checkpoint(model string, seq uint64, state []byte) error {
 			err = s.checkpoint(model, seq, state)
 		}
 	}
-	forget(s.file, 0, 0)
+	dropCache(s.file, 0, 0)
 	if err != nil {
 		return fmt.Errorf("persist: checkpoint %s at %d to %s: %w%s", model, seq, s.path, err, diskRemedy(err))
 	}

@@ -47,7 +47,7 @@ func (s *Store) locateRedo() error {
 			l.clear(epoch)
 		}
 		l.at = (int64(b.Root()) + 1) * pageSize
-		forget(s.file, l.at, 2*redoPages*pageSize)
+		dropCache(s.file, l.at, 2*redoPages*pageSize)
 		return nil
 	})
 }

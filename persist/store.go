@@ -189,9 +189,9 @@ func (s *Store) openExisting(file *os.File) error {
 		return err
 	}
 	info := s.identity.info
-	forget(file, 0, 0) // pages that were read or written together
-	random(file)
-	ahead(file, info.Size())
+	dropCache(file, 0, 0) // pages that were read or written together
+	adviseRandom(file)
+	readAhead(file, info.Size())
 	found, err := examine(file, info.Size())
 	if err != nil {
 		return err

@@ -6,8 +6,8 @@ import "os"
 
 func syncData(file *os.File) error { return file.Sync() }
 
-func random(*os.File) {}
+func adviseRandom(*os.File) {}
 
-func forget(*os.File, int64, int64) {}
+func dropCache(*os.File, int64, int64) {}
 
-func ahead(*os.File, int64) {}
+func readAhead(*os.File, int64) {}
