@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"edge/model"
 	"edge/online"
 	"edge/online/active"
 	"edge/stream/fleet"
@@ -139,63 +137,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stream: new node: %w", err)
 	}
-	return n.wire(cfg, deps, filters), nil
-}
-
-// wire sets the parts of a connected node.
-func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
-	prefix := cfg.prefix()
-	qos := byte(cfg.MQTT.QoS)
-	n.ring = mqtt.NewQueue(cfg.MQTT.Ring.MaxMessages, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
-	n.deferred = mqtt.NewQueue(deferredQueue, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
-	n.queue = newCommitQueue(cfg.MQTT.Ring.MaxBytes)
-	n.outbox = mqtt.NewOutbox(cfg.Outbox, &n.counts.network)
-	n.report = &reporter{
-		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
-		home: newHomeAssistant(cfg, prefix), changed: make(chan struct{}, 1),
-		counts: n.counts, stats: n.Stats, moreHealth: deps.Health, onEvent: deps.OnEvent, log: n.log, started: NewBeginning(), limits: n.limits(),
-	}
-	n.outbox.OnRefused(n.report.refused)
-	n.report.settings.Store(&deps.Settings)
-	n.report.home.changed = n.report.changed
-	n.worker = &worker{
-		node: cfg.Node, ring: n.ring, deferred: n.deferred, router: n.router(), unrouted: n.unrouted, out: n.queue, report: n.report,
-		outbox: n.outbox, qos: qos, onPrediction: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
-		items: mqtt.NewPool[item](), batch: batch{ws: model.NewWorkspace(), readers: deps.Readers}, stageClock: stageClock{stages: n.stages(), seen: time.Now()},
-	}
-	turned := make(chan struct{}, 1)
-	n.committer = &committer{
-		in: n.queue, probe: make(chan struct{}, 1), journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
-		report: n.report, counts: n.counts, turned: turned, log: n.log, announced: cfg.HomeAssistant.Enabled, onLabel: deps.OnLabel,
-		unconfirmed: unconfirmed{dropped: &n.counts.unconfirmedDropped, size: &n.counts.unconfirmed, newest: &n.counts.sequence},
-	}
-	n.committer.stages = n.worker.stages
-	n.committer.unconfirmed.load(deps.Taken)
-	id := cfg.MQTT.ClientID
-	if id == "" {
-		id = mqtt.DefaultClientID(cfg.Node)
-	}
-	n.client = mqtt.NewClient(mqtt.Options{
-		Config: cfg.MQTT, ID: id, StateTopic: prefix + "state", CursorTopic: prefix + mqtt.CursorLevel, Filters: filters, QoS: n.qualities(), Aside: n.fleets.aside(), Memory: deps.Subscriptions, MaxPayload: n.maxPayload(),
-		Queue: n.ring, Deferred: n.deferred, Dial: deps.Dial, Counters: &n.counts.network, Dropped: &n.counts.ringDropped, Sequence: &n.counts.sequence, Log: n.log,
-		Event: func(kind, detail string) { n.report.event("", kind, detail) },
-		Serve: func(ctx context.Context, c *mqtt.Conn) {
-			n.report.birth()
-			defer time.AfterFunc(mqtt.RepeatAfter, n.report.repeat).Stop()
-			defer n.fleets.serve(c)()
-			n.outbox.Serve(ctx, c)
-		},
-	})
-	if deps.After == nil && deps.Subscriptions != nil {
-		if known, err := deps.Subscriptions.Filters(); err == nil { // the client reports the error
-			n.leaveFormerFleets(known)
-		}
-	}
-	n.fallback = n.newFallback(turned)
-	if cfg.LossWindow > 0 {
-		n.log.Warn("durability is relaxed: messages are acknowledged before they are on the disk; a crash or a power cut loses the labels and samples of the last", "window", cfg.LossWindow.String())
-	}
-	return n
+	return n.wire(deps, filters), nil
 }
 
 // model returns the state of a model, nil without a model of that name, and for a nil
