@@ -9,11 +9,71 @@ import (
 	"edge/stream/signal"
 )
 
-const (
-	mostAhead = time.Minute      // of a row's time before its arrival, of a clock that is right
-	zoneUnit  = 15 * time.Minute // zones differ by multiples of it
-	zonesMost = 26 * time.Hour   // the largest difference of two zones
-)
+// stageClock is the timer of the worker's stages. It waits for the messages that the broker has kept
+// while the node was away. Otherwise windows would miss their rows, and held values would be too old.
+type stageClock struct {
+	stages  []*stage
+	awaited func() time.Duration // for how long that may come; nil: it does not
+	timer   *time.Timer
+	seen    time.Time // latest reading of the clock
+	armed   int64     // moment of the timer, in ns since 1970; 0: it does not run
+}
+
+// next returns the channel of the timer, nil if no stage waits for the clock.
+func (c *stageClock) next() <-chan time.Time {
+	due := int64(0)
+	for _, st := range c.stages {
+		if d := st.Due(); d != 0 && (due == 0 || d < due) {
+			due = d
+		}
+	}
+	switch wait := max(time.Until(signal.ToTime(due)), c.away()); {
+	case due == 0:
+		return nil
+	case c.timer == nil:
+		c.timer = time.NewTimer(wait)
+	case due != c.armed:
+		c.timer.Reset(wait)
+	}
+	c.armed = due
+	return c.timer.C
+}
+
+func (c *stageClock) away() time.Duration {
+	if c.awaited == nil {
+		return 0
+	}
+	return c.awaited()
+}
+
+// tick makes the samples that only the passing of time completes. All messages that have
+// arrived were handled before.
+func (w *worker) tick() {
+	w.armed = 0
+	if w.away() > 0 {
+		return
+	}
+	now := time.Now()
+	w.look(now)
+	for _, st := range w.stages {
+		if due := st.Due(); due == 0 || due > signal.FromTime(now) {
+			continue
+		}
+		it := newItem(w.items, ownMessage(now))
+		err := refusePanic(func(it *item, _ *source) error {
+			st.touch(it)
+			w.made(it, st, st.Clock(signal.FromTime(now)))
+			return nil
+		}, it, st.of)
+		if err != nil {
+			w.refuse(it, st.of, err)
+		}
+		w.forward(it)
+	}
+}
+
+// ownMessage returns a message for samples that no message of the broker completed.
+func ownMessage(now time.Time) *mqtt.Message { return &mqtt.Message{Arrived: now, Ack: func() {}} }
 
 // shortestJump is the least progress of the wall clock beyond the monotonic one with which it was put forward.
 const shortestJump = time.Minute
@@ -47,6 +107,12 @@ func (w *worker) checkTime(src *source, msg *mqtt.Message, r *codec.Reading) {
 		w.report.log.Warn("a payload has no time where the configuration names it, so that the row has the time of its arrival; this is told once", "stream", st.of.name, "topic", shortTopic(msg), "time", path)
 	}
 }
+
+const (
+	mostAhead = time.Minute      // of a row's time before its arrival, of a clock that is right
+	zoneUnit  = 15 * time.Minute // zones differ by multiples of it
+	zonesMost = 26 * time.Hour   // the largest difference of two zones
+)
 
 // checkClock warns, once an hour for each stream, of a row with a time that only a wrong clock or
 // zone explains: it is ahead of its arrival, or has no zone and is behind by the difference of two
