@@ -57,8 +57,7 @@ type rawReading struct {
 	fleet    model.Report // Members is 0 without a fleet
 }
 
-// fleetAnswer returns the answer of the model's fleet by itself;
-// false without a fleet.
+// fleetAnswer returns the answer of the model's fleet by itself; false without a fleet.
 func (p *Prediction) fleetAnswer() (r model.Report, ok bool) {
 	return p.raw.fleet, p.raw.fleet.Members > 0
 }
@@ -73,13 +72,10 @@ func (p *Prediction) CopyTo(to *Prediction) {
 
 // judge sets Class and Entropy from Probs.
 func (p *Prediction) judge() {
-	p.Class, p.Entropy = -1, 0
+	p.Class, p.Entropy = -1, model.Entropy(p.Probs)
 	for i, v := range p.Probs {
 		if p.Class < 0 || v > p.Probs[p.Class] {
 			p.Class = i
-		}
-		if v > 0 {
-			p.Entropy -= v * math.Log(v)
 		}
 	}
 }
@@ -181,9 +177,15 @@ func appendRounded(dst []byte, v float64) []byte {
 	return strconv.AppendFloat(dst, rounded(v), 'f', -1, 64)
 }
 
-// appendTime appends a time as a JSON string, UTC, to the millisecond.
+// stampLayout is the layout of the times in payloads: UTC, to the millisecond.
+const stampLayout = "2006-01-02T15:04:05.000Z"
+
+// stamp returns a time as payloads have it.
+func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
+
+// appendTime appends a time as payloads have it, as a JSON string.
 func appendTime(dst []byte, t time.Time) []byte {
-	return t.UTC().AppendFormat(dst, `"2006-01-02T15:04:05.000Z"`)
+	return t.UTC().AppendFormat(dst, `"`+stampLayout+`"`)
 }
 
 // CheckOutput returns an error unless predictions can be published in a format.

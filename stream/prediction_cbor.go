@@ -3,7 +3,6 @@ package stream
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/tidwall/gjson"
@@ -68,5 +67,3 @@ func scalarOf(raw string) any {
 	}
 	return nil
 }
-
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
