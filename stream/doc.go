@@ -36,6 +36,7 @@
 // passed through and decides nothing; intervals are monotonic.
 //
 // Everything that a node publishes is a struct of payload.go. Below this package are
-// stream/topic, stream/codec and stream/mqtt, in this order; each knows only those
-// before it. A good order of reading: doc.go, node.go, worker.go, committer.go.
+// stream/field and stream/topic, stream/signal, stream/codec, stream/mqtt and
+// stream/fleet; each knows only some before it. A good order of reading: doc.go,
+// node.go, wire.go, worker.go, committer.go.
 package stream

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	fleetEvery = time.Second // interval of the checks for due work
-	fleetTrick = 20 * time.Millisecond
-	fleetAhead = 16 // publications in the outbox, above which a fleet's wait
+	fleetEvery   = time.Second           // interval of the checks for due work
+	trickleEvery = 20 * time.Millisecond // interval of looks at the outbox while publications wait for room in it
+	fleetAhead   = 16                    // publications in the outbox at which those of a fleet wait
 
 	maxFleetMessages = 4096 // that wait to be read
 
@@ -169,7 +169,7 @@ func (f *fleets) run(ctx context.Context) {
 	for {
 		var more <-chan time.Time
 		if f.trickle() && f.node.client.Conn() != nil { // without a connection the next tick is soon enough
-			more = time.After(fleetTrick)
+			more = time.After(trickleEvery)
 		}
 		select {
 		case <-ctx.Done():

@@ -7,15 +7,12 @@ import (
 	"edge/online"
 )
 
-// At so many records or messages a group is committed at once.
+// A group that has as many records or messages, or bytes of messages, is committed at once.
 const (
 	maxGroupRecords  = 1000
 	maxGroupMessages = 1024
+	maxGroupBytes    = 2 << 20 // with late commits and a large window, a thousand long messages would wait
 )
-
-// maxGroupBytes is the memory of its messages at which it is as well: with late commits and a large
-// window, a thousand long messages would wait for one.
-const maxGroupBytes = 2 << 20
 
 // group is the content of the next transaction.
 type group struct {
@@ -82,12 +79,12 @@ func (g *group) record(m *modelState, ev online.Event) {
 	}
 }
 
-// storePending and forgetPending keep the last change of a key, so that the order of
-// the parts of a commit does not matter.
 func (g *group) storePending(p *online.Pending) { g.setPending(recordKey{p.Model, p.Key}, p) }
 
 func (g *group) forgetPending(m *modelState, key uint64) { g.setPending(recordKey{m.Name, key}, nil) }
 
+// setPending keeps the last change of a key, so that the order of the parts of a commit
+// does not matter; nil forgets the sample.
 func (g *group) setPending(k recordKey, p *online.Pending) {
 	if _, ok := g.pending[k]; !ok {
 		g.order = append(g.order, k)

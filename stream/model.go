@@ -78,7 +78,6 @@ func (m *modelState) expectedOff() bool {
 }
 
 // learningOff reports whether a request has switched learning off, or the model follows a
-// fleet. The request has its
-// position among the labels: earlier labels are learnt, also if they come again later.
-// Only the committer calls it.
+// fleet. The request has its position among the labels: earlier labels are learnt, also if
+// they come again later. Only the committer calls it.
 func (m *modelState) learningOff() bool { return m.mark&markFrozen != 0 || m.Fleet.Follows() }

@@ -95,7 +95,7 @@ func (t tally) counts() map[codec.Reason]uint64 {
 type sourceCounts struct {
 	received atomic.Uint64
 	last     moment        // arrival of the last message
-	leftOut  atomic.Uint64 // messages of which where takes nothing
+	leftOut  atomic.Uint64 // messages of which the key where takes no entry
 	rejected tally
 	idReused atomic.Bool // a warning was logged
 	signals  signal.Counts
@@ -179,7 +179,7 @@ type LossStats struct {
 // "labels".
 type StreamStats struct {
 	Received     uint64
-	LeftOut      uint64 // messages of which where takes nothing
+	LeftOut      uint64 // messages of which the key where takes no entry
 	Rejected     map[codec.Reason]uint64
 	SinceMessage time.Duration // since its last message
 	Signals      *SignalStats  // nil: the stream has no signals
