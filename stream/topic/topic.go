@@ -243,7 +243,7 @@ func (s *Set) Add(filter string) {
 // whether there is one.
 func (s *Set) Overlap(filter string) (first string, ok bool) {
 	plain, _ := Unshare(filter)
-	found := s.at.overlapping(nil, plain)
+	found := s.at.overlapping(plain)
 	if len(found) == 0 {
 		return "", false
 	}
@@ -274,7 +274,7 @@ func Subscriptions(filters []string) (subscribe []string, overlaps [][2]string) 
 	}
 	for i, f := range set.filters {
 		plain, _ := Unshare(f)
-		found := set.at.overlapping(nil, plain)
+		found := set.at.overlapping(plain)
 		slices.Sort(found)
 		for _, j := range found {
 			if j > i && len(overlaps) < mostOverlaps {

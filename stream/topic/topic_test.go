@@ -116,7 +116,7 @@ func TestCoverAndOverlapByEnumeration(t *testing.T) {
 		if got := named(all.matching(nil, a)); !slices.Equal(got, slices.Sorted(slices.Values(matching))) {
 			t.Errorf("filters that match %q = %q, want %q", a, got, matching)
 		}
-		if got := named(all.overlapping(nil, a)); !slices.Equal(got, slices.Sorted(slices.Values(overlapping))) {
+		if got := named(all.overlapping(a)); !slices.Equal(got, slices.Sorted(slices.Values(overlapping))) {
 			t.Errorf("filters that overlap %q = %q, want %q", a, got, overlapping)
 		}
 		for _, b := range filters {

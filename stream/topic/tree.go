@@ -52,13 +52,11 @@ func (t *tree) matchingRest(dst []int, rest string, more, first bool) []int {
 	return dst
 }
 
-// overlapping appends the numbers of the filters that share a topic with a filter, as Overlap
+// overlapping returns the numbers of the filters that share a topic with a filter, as Overlap
 // has it, in no order.
-func (t *tree) overlapping(dst []int, filter string) []int {
-	return t.overlappingRest(dst, filter, true, true)
-}
+func (t *tree) overlapping(filter string) []int { return t.overlappingRest(nil, filter, true, true) }
 
-// overlappingRest is overlapping of the rest of a filter; more is false at its end.
+// overlappingRest appends those that share the rest of a filter; more is false at its end.
 func (t *tree) overlappingRest(dst []int, rest string, more, first bool) []int {
 	if !more {
 		return t.matchingRest(dst, "", false, false)
