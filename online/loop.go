@@ -398,7 +398,7 @@ func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
 			kind = NoticeStepRefused
 		}
 		lp.opts.Log.Warn("learning refused", "model", lp.opts.Model, "seq", r.Seq, "reason", out.Refused)
-		if p := (*Panic)(nil); errors.As(out.Refused, &p) {
+		if p, ok := errors.AsType[*Panic](out.Refused); ok {
 			lp.opts.Log.Error("learning panicked, which is an error of this program", "model", lp.opts.Model, "stack", string(p.Stack))
 		}
 		lp.notify(Notice{Kind: kind, Detail: out.Refused.Error(), Seq: r.Seq})

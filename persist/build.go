@@ -37,7 +37,7 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 		defer folder.Close()
 		file, err = lock(temp, os.O_RDWR|os.O_CREATE)
 	}
-	if at := new(fs.PathError); errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		at.Path = s.path // the caller knows this name
 		if full, err := filepath.Abs(s.path); err == nil {
 			at.Path = full

@@ -20,7 +20,7 @@ func CreateTemp(path string) (*os.File, error) {
 	removeStale(path)
 	for {
 		file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+temporary)
-		if at := new(fs.PathError); errors.As(err, &at) {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
 			at.Path = path // the caller knows this name
 		}
 		if err != nil {

@@ -343,7 +343,7 @@ func (f *fleets) merge(ctx context.Context, m *fleetMember, set *core.Set) {
 	if errors.Is(failure, online.ErrRecovering) || ctx.Err() != nil {
 		failure = nil
 	}
-	if p := (*online.Panic)(nil); errors.As(failure, &p) {
+	if p, ok := errors.AsType[*online.Panic](failure); ok {
 		f.node.log.Error("a merge panicked, which is an error of this program", "model", m.of.Name, "stack", string(p.Stack))
 	}
 	f.mu.Lock()

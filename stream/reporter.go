@@ -170,7 +170,7 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *mqtt.Message,
 	now := time.Now()
 	if from.logs[why.Reason].allow(now) {
 		r.log.Warn("message refused; more of this stream with this reason in the next minute are only counted", "topic", shortTopic(msg), "stream", from.name, "reason", why.Reason, "error", why.Err)
-		if p := (*online.Panic)(nil); errors.As(why, &p) {
+		if p, ok := errors.AsType[*online.Panic](why); ok {
 			r.log.Error("a message caused a panic, which is a bug of this program", "topic", shortTopic(msg), "stack", string(p.Stack))
 		}
 	}

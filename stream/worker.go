@@ -137,8 +137,7 @@ func (w *worker) arrived(src *source, msg *mqtt.Message) {
 
 // refuse reports why a message is not used.
 func (w *worker) refuse(it *item, src *source, err error) {
-	var r *codec.Refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*codec.Refusal](err); ok {
 		w.report.refuse(src, src.models, it.msg, r)
 	}
 }
@@ -155,7 +154,7 @@ func refuseUnrouted(name string) *codec.Refusal {
 // after every restart.
 func refusePanic(read func(*item, *source) error, it *item, src *source) (err error) {
 	defer func() {
-		if p, panicked := err.(*online.Panic); panicked {
+		if p, ok := err.(*online.Panic); ok {
 			err = codec.Refuse(codec.Fault, "%w", p)
 		}
 	}()
