@@ -82,22 +82,23 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			w.ring.Release(size)
 			w.counts.held.Store(int64(len(w.held)))
 		case <-in:
-			w.batch.readers.Enter()
-			w.handleReady()
-			w.batch.readers.Leave()
+			w.reading(w.handleReady)
 		case <-tick:
-			w.batch.readers.Enter()
-			w.tick()
-			w.batch.readers.Leave()
+			w.reading(w.tick)
 		case <-w.deferred.Ready():
-			w.batch.readers.Enter()
-			w.answerDeferred()
-			w.batch.readers.Leave()
+			w.reading(w.answerDeferred)
 		case <-stop:
 			stop = nil
 		case <-ctx.Done():
 		}
 	}
+}
+
+// reading calls a function that reads snapshots.
+func (w *worker) reading(do func()) {
+	w.batch.readers.Enter()
+	do()
+	w.batch.readers.Leave()
 }
 
 func (w *worker) handle(it *item) {
