@@ -7,18 +7,14 @@ const fewBeside = 8
 // step: neither side reads numbers that the other writes, so that the order does not matter.
 type beside struct {
 	learner *Learner
-	failed  *Panic
+	failed  error // a *Panic
 	run     func()
 }
 
 func newBeside() *beside {
 	s := &beside{}
 	s.run = func() {
-		defer func() {
-			if v := recover(); v != nil {
-				s.failed = newPanic(v)
-			}
-		}()
+		defer Recover(&s.failed)
 		s.learner.learnBeside()
 	}
 	return s
@@ -33,9 +29,9 @@ func (s *beside) start(l *Learner) {
 // end waits, and panics with the panic of the other goroutine.
 func (s *beside) end() {
 	s.learner.bank.Await()
-	if p := s.failed; p != nil {
+	if err := s.failed; err != nil {
 		s.failed = nil
-		panic(p)
+		panic(err)
 	}
 }
 

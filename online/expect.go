@@ -81,11 +81,7 @@ func (l *Learner) expect(records []Record) {
 // prepare prepares the expected samples; a step follows them if step is true, and others
 // follow it if more is true. It leaves a panic to the sample that is the cause.
 func (l *Learner) prepare(step, more bool) (done bool) {
-	defer func() {
-		if recover() != nil {
-			done = false
-		}
-	}()
+	defer func() { _ = recover() }()
 	l.settle()
 	if step {
 		l.bank.Awake(more)

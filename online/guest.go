@@ -134,14 +134,12 @@ func (l *Learner) teachGuest() {
 	g.view.Names = l.view.Names
 	for ; w.len()-g.learned >= guestStep; g.learned += guestStep {
 		from, to := g.learned, g.learned+guestStep
-		if l.learnAsGuest(w.x[from*w.d:to*w.d], w.y[from:to], w.w[from:to]) != nil {
-			continue // the step was undone
-		}
+		_ = l.learnAsGuest(w.x[from*w.d:to*w.d], w.y[from:to], w.w[from:to]) // an error has undone the step
 	}
 }
 
-// learnAsGuest lets the guest learn a few samples.
-func (l *Learner) learnAsGuest(x []float64, classes []int, weights []float64) (err error) {
+// learnAsGuest lets the guest learn a few samples. An error leaves it as it was.
+func (l *Learner) learnAsGuest(x []float64, classes []int, weights []float64) error {
 	g := l.fleet.guest
 	latents := make([]int, len(l.classes.names))
 	for k := range latents {
@@ -153,13 +151,12 @@ func (l *Learner) learnAsGuest(x []float64, classes []int, weights []float64) (e
 		}
 	}
 	g.bank.Save()
-	defer func() {
-		if err != nil {
-			err = g.bank.Undo(err)
-		}
-	}()
-	defer Recover(&err)
-	return g.bank.Learn(sep.Minibatch{X: x, Classes: classes, Weights: weights, Latents: latents, Live: true, Reach: math.Inf(1)})
+	if err := guarded(func() error {
+		return g.bank.Learn(sep.Minibatch{X: x, Classes: classes, Weights: weights, Latents: latents, Live: true, Reach: math.Inf(1)})
+	}); err != nil {
+		return g.bank.Undo(err)
+	}
+	return nil
 }
 
 // answerUnseen lets the sums Unseen of a merge answer for classes with few own labels. Nil, or

@@ -147,7 +147,7 @@ func (l *Learner) join(m *fleet.Merge, lead float64) error {
 			foreign = append(foreign, name)
 		}
 	}
-	if first := !slices.Equal(own, l.fleet.own); first {
+	if !slices.Equal(own, l.fleet.own) {
 		l.renumber()
 	}
 	l.startFleet(m.Taken(), own, foreign, lead)
