@@ -234,12 +234,8 @@ func (c *Config) ApplyDefaults(a active.Config) {
 		return
 	}
 	c.Inducing = cmp.Or(c.Inducing, fewInducing)
-	if c.Gradient == 0 {
-		c.Gradient = fewGradient
-	}
-	if c.Warmup == 0 {
-		c.Warmup = fewWarmup * c.Inducing
-	}
+	c.Gradient = cmp.Or(c.Gradient, fewGradient)
+	c.Warmup = cmp.Or(c.Warmup, fewWarmup*c.Inducing)
 	c.Passes = fewPasses
 }
 

@@ -13,6 +13,9 @@ import (
 // over, or because it knows fewer than two classes.
 var ErrNotReady = errors.New("nothing to contribute yet")
 
+// errPerClass refuses a fleet of a model in which each class has a kernel of its own.
+var errPerClass = fmt.Errorf("online: a fleet needs kernel: shared: %w", ErrConfig)
+
 // Contribution returns the natural parameters that the learner's own labels have taught it, for
 // a member of that name. It holds nothing of others but in the factors of the exponents, which
 // are of experts that others have part in. The caller sets Instance and Version. The
@@ -55,7 +58,7 @@ func (l *Learner) Contribution(member string) (*fleet.Contribution, error) {
 func (l *Learner) canContribute() error {
 	switch {
 	case l.cfg.Kernel == PerClass:
-		return fmt.Errorf("online: a fleet needs kernel: shared: %w", ErrConfig)
+		return errPerClass
 	case !l.warmup.done || len(l.view.Latent) < 2:
 		return fmt.Errorf("online: %d labels of %d classes: %w", l.view.N, len(l.view.Latent), ErrNotReady)
 	}
@@ -74,7 +77,7 @@ func (l *Learner) basis() fleet.Basis {
 // During the warm-up the sums are written in a basis of the members, see fleet.Receiver. Errors: ErrConfig where each class has a kernel of its own; ErrFactor.
 func (l *Learner) Merge(member string, set *fleet.Set) (*fleet.Merge, error) {
 	if l.cfg.Kernel == PerClass {
-		return nil, fmt.Errorf("online: a fleet needs kernel: shared: %w", ErrConfig)
+		return nil, errPerClass
 	}
 	r := fleet.Receiver{Member: member, Features: fleet.Features(l.cfg.Features, l.cfg.Signals), Inputs: len(l.cfg.Features), Trust: l.cfg.Fleet.Trust, Units: l.cfg.Fleet.Units}
 	r.Shared, r.Birth, r.Inducing, r.Mix = l.cfg.Fleet.Shared, l.common.Birth, l.cfg.Inducing, l.cfg.Fleet.Unseen == MixUnseen

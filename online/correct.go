@@ -1,8 +1,6 @@
 package online
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // correct learns that a sample has another label than it was learnt with. Where its
 // site is still kept by itself, in the window or the warm-up buffer, it is removed
@@ -32,7 +30,7 @@ func (l *Learner) correct(ev *Event, out *Outcome) {
 		is, out.ClassAdded = l.classes.add(ev.Label), ev.Label
 	}
 	if len(samples) > 0 {
-		l.own(is, out)
+		l.noteOwnLabel(is, out)
 	}
 	for i := range samples {
 		l.batch.add(samples[i].X, is, l.weightOf(&samples[i], is), 1)

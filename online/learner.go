@@ -270,7 +270,7 @@ func (l *Learner) checkSample(ev *Event) error {
 // example judges a sample of class k, adds it to the minibatch and extends the order
 // of the labels by it.
 func (l *Learner) example(ev *Event, k int, out *Outcome) {
-	l.own(k, out)
+	l.noteOwnLabel(k, out)
 	novelty, weighs, after := l.answer(ev, k)
 	if ev.Probs == nil {
 		l.assess(ev, l.probs, novelty, nil, k, out)
@@ -300,8 +300,8 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	}
 }
 
-// own notes that class k has an own label.
-func (l *Learner) own(k int, out *Outcome) {
+// noteOwnLabel notes that class k has an own label.
+func (l *Learner) noteOwnLabel(k int, out *Outcome) {
 	if l.imported(k) {
 		delete(l.classes.imported, l.classes.names[k])
 		out.ClassAdded = l.classes.names[k]
