@@ -20,11 +20,7 @@ const (
 // the primary numbers only, triangles packed, then the sections. The error is
 // always nil.
 //
-// Size in bytes, after the warm-up: 8·[H·C·(M(M+1)/2 + M) + R·(D + 2HC) +
-// 3(MD + D + 3)] plus the sections, of which the forest (see forest.Sizes.Bytes), the
-// pairs' 8·2RH(C−1), the regression's 8·2C(D+1), 8·33·D for ranks in the scaling and the
-// order of labels, 10 to 50 bytes for each of C² pairs, are the largest; StateSize
-// returns it part by part.
+// Config.EncodedSize has the formula of its size, StateSize returns it part by part.
 func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
 	l.settle()
 	e := &wire.Encoder{Buf: append(slices.Grow(dst, l.encodedSize()), stateMagic...)}
@@ -35,7 +31,9 @@ func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
 }
 
 // encodedSize is about the number of bytes that AppendBinary appends.
-func (l *Learner) encodedSize() int { return int(l.cfg.EncodedSize(len(l.view.Latent))) }
+func (l *Learner) encodedSize() int {
+	return int(l.cfg.EncodedSize(len(l.view.Latent))) + 8*len(l.view.Scale.Ranks)
+}
 
 // encodeCore appends the part that is in every state.
 func (l *Learner) encodeCore(e *wire.Encoder) {

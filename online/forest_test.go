@@ -189,6 +189,18 @@ func TestForestSize(t *testing.T) {
 	}
 }
 
+// The memory for a state has room for the ranks of the scaling, which are a large part of it
+// where features are many.
+func TestSizeWithRanks(t *testing.T) {
+	l := taught(t, fleetConfig(), 1, 300, "c0", "c1")
+	l.view.Scale.Ranks = nil
+	bytes, size := len(stateOf(l)), l.encodedSize()
+	l.view.Scale.Ranks = make([]float64, model.RankPoints*len(l.cfg.Features))
+	if more, room := len(stateOf(l))-bytes, l.encodedSize()-size; room < 8*len(l.view.Scale.Ranks) || more < room {
+		t.Errorf("ranks take %d bytes more of a state, and get room for %d", more, room)
+	}
+}
+
 // The regression is no expert where it is switched off, and begins again where it is
 // switched on.
 func TestRegressionOff(t *testing.T) {

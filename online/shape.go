@@ -86,7 +86,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 //
 // and those of a forest, see forest.Sizes.Bytes. The pairs' 2·H·(C−1) are for more than
 // two classes. The order of labels has 10 counts for each of C² pairs, of about 2 bytes,
-// and 1.5 kB.
+// and 1.5 kB. Ranks in the scaling, which the last build may take, are 8·33·D more.
 func (cfg Config) EncodedSize(classes int) uint64 {
 	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
 	r, d := uint64(cfg.Window), uint64(len(cfg.Features))
