@@ -352,7 +352,7 @@ func TestSharedBasisIsReplayed(t *testing.T) {
 						set.Offer(m.Announce)
 					}
 					for range 5 { // come while the merge is on its way to the journal
-						add(ring(rng, all, 3))
+						add(ring(rng, all))
 					}
 					add(MergeEvent(m))
 					if m.Sharing.Members > 1 {
@@ -367,7 +367,7 @@ func TestSharedBasisIsReplayed(t *testing.T) {
 						set.Put(contribution(t, other, "m", uint64(i+1)))
 					}
 				}
-				add(ring(rng, all, 3))
+				add(ring(rng, all))
 				if i == 230 || i == 30 {
 					add(Event{Kind: ClassRemove, Label: "c2"})
 				}

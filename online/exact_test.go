@@ -130,7 +130,7 @@ func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 // merges of members, who learn as well.
 func randomEvent(t *testing.T, rng *rand.Rand, l *Learner, members []*Learner, learnt []Event) Event {
 	labels := []string{"c0", "c1", "c2", "c3", "c4"}
-	ev := ring(rng, labels[:3], 3)
+	ev := ring(rng, labels[:3])
 	ev.Weight, ev.Known = pick(rng, 0, 0, 0, 0.01, 100), rng.IntN(6) == 0
 	if rng.IntN(6) == 0 {
 		ev.X[0] = pick(rng, math.NaN(), 1e300, -1e-300)

@@ -19,12 +19,11 @@ func fleetConfig() Config {
 	return cfg
 }
 
-// ring draws a sample of one of n classes, which lie on a circle.
-func ring(rng *rand.Rand, classes []string, n int) Event {
+// ring draws a sample of one of some classes, which lie on a circle.
+func ring(rng *rand.Rand, classes []string) Event {
 	k := rng.IntN(len(classes))
 	var at int
 	fmt.Sscanf(classes[k], "c%d", &at)
-	_ = n
 	return Event{Kind: Observe, X: []float64{circle[at][0] + 0.5*rng.NormFloat64(), circle[at][1] + 0.5*rng.NormFloat64()}, Label: classes[k]}
 }
 
@@ -51,7 +50,7 @@ func teach(l *Learner, seed uint64, n int, classes ...string) {
 func samples(seed uint64, n int, classes ...string) (all []Event) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range n {
-		all = append(all, ring(rng, classes, len(classes)))
+		all = append(all, ring(rng, classes))
 	}
 	return all
 }
@@ -225,7 +224,7 @@ func correctly(t *testing.T, l *Learner, classes ...string) float64 {
 	t.Helper()
 	rng, right := rand.New(rand.NewPCG(8, 8)), 0
 	for range 200 {
-		ev := ring(rng, classes, len(classes))
+		ev := ring(rng, classes)
 		p, err := l.Predict(ev.X)
 		if err != nil {
 			t.Fatal(err)
@@ -398,11 +397,11 @@ func replayMerges(t *testing.T, cfg Config, unseen Unseen) {
 				t.Fatal(err)
 			}
 			for range 10 { // come while the merge is on its way to the journal
-				add(ring(rng, all, 3))
+				add(ring(rng, all))
 			}
 			add(MergeEvent(m))
 		}
-		add(ring(rng, all, 3))
+		add(ring(rng, all))
 		if i == 150 {
 			add(Event{Kind: Correct, X: records[len(records)-1].X, Name: records[len(records)-1].Label, Label: "c0"})
 			add(Event{Kind: ClassRename, Label: "c1", Name: "other"})
@@ -418,7 +417,7 @@ func replayMerges(t *testing.T, cfg Config, unseen Unseen) {
 			if err != nil || again.Digest() != live.Digest() {
 				t.Fatalf("after %d labels another state is restored: %v", i, err)
 			}
-			ev := ring(rng, all, 3)
+			ev := ring(rng, all)
 			a, _ := live.Predict(ev.X)
 			if b, _ := again.Predict(ev.X); !slices.Equal(a.Probs, b.Probs) {
 				t.Fatalf("after %d labels the restored learner predicts otherwise", i)

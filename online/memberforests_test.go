@@ -272,7 +272,7 @@ func TestGuestAnswersWithForests(t *testing.T) {
 	var inputs []float64
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 40 {
-		inputs = append(inputs, ring(rng, all, 4).X...)
+		inputs = append(inputs, ring(rng, all).X...)
 	}
 	inputs[8], inputs[13] = math.NaN(), math.NaN()
 	n := len(inputs) / 2
@@ -342,7 +342,7 @@ func TestForestsAreAskedOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	var a, b, c, d model.Workspace
 	for i := range 40 {
-		x := ring(rng, all, 4).X
+		x := ring(rng, all).X
 		if i == 7 {
 			x[1] = math.NaN()
 		}
@@ -359,7 +359,7 @@ func TestForestsAreAskedOnce(t *testing.T) {
 			t.Fatalf("input %d: after another answer %v, want %v", i, after, want)
 		}
 	}
-	x := ring(rng, all, 4).X
+	x := ring(rng, all).X
 	if n := testing.AllocsPerRun(20, func() { got, _, _ := once.PredictTo(nil, x, &d); _ = got }); n > 1 { // the answer
 		t.Errorf("%v allocations", n)
 	}
@@ -427,7 +427,7 @@ func TestMemberAnswers(t *testing.T) {
 	var ws model.Workspace
 	own := []float64{-1, -2, -0.5, -3}
 	for range 20 {
-		x := ring(rng, all, 4).X
+		x := ring(rng, all).X
 		if _, _, err := p.PredictTo(nil, x, &ws); err != nil {
 			t.Fatal(err)
 		}

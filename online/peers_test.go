@@ -19,7 +19,7 @@ func mistaught(t *testing.T, cfg Config, seed uint64, n int, classes ...string) 
 	}
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range n {
-		ev := ring(rng, classes, len(classes))
+		ev := ring(rng, classes)
 		ev.Label = classes[rng.IntN(len(classes))]
 		l.Add(&ev)
 	}
@@ -173,7 +173,7 @@ func noisyRing(t *testing.T, cfg Config, seed uint64, right float64) *Learner {
 	}
 	rng := rand.New(rand.NewPCG(seed, 2))
 	for range 300 {
-		ev := ring(rng, classes, len(classes))
+		ev := ring(rng, classes)
 		if rng.Float64() > right {
 			ev.Label = classes[rng.IntN(len(classes))]
 		}
