@@ -79,12 +79,12 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 	if len(sc.Classes) <= report.MaxConfusion {
 		v.Confusion = sc.Matrix
 	}
-	v.Relevance = report.RankFeatures(served.Config.Features, served.Loop.Snapshot().Relevance())
+	post := served.Loop.Snapshot()
+	v.Relevance = report.RankFeatures(served.Config.Features, post.Relevance())
 	v.Relevance = v.Relevance[:min(len(v.Relevance), maxRelevances)]
 	samples, course := m.history(served.Name)
 	v.Course = append([]report.CoursePoint{}, course...)
-	post, labels := served.Loop.Snapshot(), map[uint64]bool{}
-	valued := 0
+	valued, labels := 0, map[uint64]bool{}
 	for i, p := range slices.Backward(samples) {
 		of := describeSample(p)
 		of.Waits = p.label == "" && (p.ID != "" && served.Feed.Pending.Max > 0 || i == len(samples)-1)

@@ -22,7 +22,7 @@ const (
 func (w *Server) follow(rw http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("model")
 	if name != "" && w.monitor.model(name) == nil {
-		refuseRequest(rw, http.StatusNotFound, "there is no such model")
+		refuseRequest(rw, http.StatusNotFound, noModel)
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())

@@ -16,12 +16,7 @@ type fleetView struct {
 }
 
 // fleet answers with a model's part in a fleet.
-func (w *Server) fleet(rw http.ResponseWriter, r *http.Request) {
-	served := w.monitor.model(r.PathValue("model"))
-	if served == nil {
-		refuseRequest(rw, http.StatusNotFound, "there is no such model")
-		return
-	}
+func (w *Server) fleet(rw http.ResponseWriter, served *Model) {
 	v, ok := w.monitor.deployment().Node.Fleet(served.Name)
 	if !ok {
 		refuseRequest(rw, http.StatusNotFound, "the model is in no fleet: its configuration has no fleet.concept")

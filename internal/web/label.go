@@ -93,7 +93,7 @@ func (w *Server) label(rw http.ResponseWriter, r *http.Request) {
 		refuseRequest(rw, http.StatusUnsupportedMediaType, "want application/json")
 		return
 	case d.Model(model) == nil:
-		refuseRequest(rw, http.StatusNotFound, "there is no such model")
+		refuseRequest(rw, http.StatusNotFound, noModel)
 		return
 	case !d.Node.Stats().Models[model].Learning:
 		refuseRequest(rw, http.StatusConflict, "learning is switched off")

@@ -69,8 +69,9 @@ type sample struct {
 // runs.
 func NewMonitor() *Monitor {
 	return &Monitor{
-		started: time.Now(), began: stream.NewBeginning(), Build: process.Build(), http: newHTTPStats(), recent: map[string]*recent{}, happened: map[string]uint64{}, commitTime: newHistogram(slowTimes),
+		started: time.Now(), began: stream.NewBeginning(), Build: process.Build(), http: newHTTPStats(),
 		looked: make(chan struct{}, 1), scored: make(chan struct{}, 1),
+		recent: map[string]*recent{}, happened: map[string]uint64{}, commitTime: newHistogram(slowTimes),
 	}
 }
 

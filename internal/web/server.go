@@ -174,15 +174,8 @@ func (w *Server) handler() http.Handler {
 	m := w.monitor
 	rest := http.NewServeMux()
 	rest.HandleFunc("GET /api/v1/models", func(rw http.ResponseWriter, r *http.Request) { reply(rw, http.StatusOK, m.describeNode()) })
-	rest.HandleFunc("GET /api/v1/models/{model}", func(rw http.ResponseWriter, r *http.Request) {
-		served := m.model(r.PathValue("model"))
-		if served == nil {
-			refuseRequest(rw, http.StatusNotFound, "there is no such model")
-			return
-		}
-		reply(rw, http.StatusOK, m.describeModel(served))
-	})
-	rest.HandleFunc("GET /api/v1/models/{model}/fleet", w.fleet)
+	rest.HandleFunc("GET /api/v1/models/{model}", w.ofModel(func(rw http.ResponseWriter, served *Model) { reply(rw, http.StatusOK, m.describeModel(served)) }))
+	rest.HandleFunc("GET /api/v1/models/{model}/fleet", w.ofModel(w.fleet))
 	rest.Handle("POST /api/v1/models/{model}/label", http.NewCrossOriginProtection().Handler(http.HandlerFunc(w.label)))
 	rest.HandleFunc("GET /{$}", servePage)
 	for _, before := range []string{"/metrics", "/api/v1/events", "/healthz", "/readyz"} {
@@ -202,6 +195,20 @@ func (w *Server) handler() http.Handler {
 	mux.Handle("/", w.authorised(private))
 	return w.guard(mux)
 }
+
+// ofModel serves requests about the model that their path names.
+func (w *Server) ofModel(answer func(rw http.ResponseWriter, served *Model)) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		served := w.monitor.model(r.PathValue("model"))
+		if served == nil {
+			refuseRequest(rw, http.StatusNotFound, noModel)
+			return
+		}
+		answer(rw, served)
+	}
+}
+
+const noModel = "there is no such model" // of a path or a query
 
 // metrics serves the metrics of the daemon, its Go runtime and its process.
 func (w *Server) metrics() http.HandlerFunc {
