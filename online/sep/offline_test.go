@@ -1,177 +1,153 @@
-package sep
+package sep_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
 
 	"edge/model"
 	"edge/model/dense"
+	"edge/online/sep"
+	"edge/test/golden"
+	"edge/test/offlineep"
 )
 
-// offlineEP is expectation propagation on a fixed set with explicit sites for
-// every observation, composed of Site, Cavity and Evidence.
-type offlineEP struct {
-	p      model.Params
-	b      *model.Basis
-	g      model.Gaussian
-	x      []float64
-	y      []int
-	c      int
-	eps    float64
-	kx, w  []float64
-	q      []float64
-	s1, s2 []float64 // n×C
-	// r from the product of Φ rather than from the cavity probability
+func TestFixedPointGolden(t *testing.T) {
+	var ref struct {
+		Cases []struct {
+			C                int
+			Eps              float64
+			Z, X             [][]float64
+			LogEll           []float64 `json:"log_ell"`
+			LogAmp           float64   `json:"log_amp"`
+			LogNoise         float64   `json:"log_noise"`
+			Y                []int
+			S1, S2           [][]float64
+			V                [][][]float64
+			Mean             [][]float64 `json:"m"`
+			LogZq            float64     `json:"log_zq"`
+			GradFixed, Total struct {
+				Z        [][]float64
+				LogEll   []float64 `json:"log_ell"`
+				LogAmp   float64   `json:"log_amp"`
+				LogNoise float64   `json:"log_noise"`
+			}
+			Gradient struct {
+				Z        [][]float64
+				LogEll   []float64 `json:"log_ell"`
+				LogAmp   float64   `json:"log_amp"`
+				LogNoise float64   `json:"log_noise"`
+			} `json:"gradient_fixed_cavity"`
+		}
+	}
+	golden.Reference(t, "ep_fixed_point.json", &ref)
+	if len(ref.Cases) == 0 {
+		t.Error("no cases")
+	}
+	for _, r := range ref.Cases {
+		p := model.NewParams(len(r.Z), len(r.LogEll))
+		copy(p.Z(), golden.Flat(r.Z))
+		copy(p.LogEll(), r.LogEll)
+		*p.LogAmp(), *p.LogNoise() = r.LogAmp, r.LogNoise
+		e := offlineep.New(t, p, golden.Flat(r.X), r.Y, r.C, r.Eps)
+		e.Converge(t)
+		golden.Close(t, "s1", e.S1, golden.Flat(r.S1), 1e-7)
+		golden.Close(t, "s2", e.S2, golden.Flat(r.S2), 1e-7)
+		golden.Close(t, "m", e.Posterior.Mean, golden.Flat(r.Mean), 1e-7)
+		m := p.M
+		for k := range r.V {
+			v := make([]float64, m*m)
+			lower := make([]float64, m*m)
+			for i := range m {
+				copy(lower[i*m:i*m+i+1], e.Posterior.U[(k*m+i)*m:(k*m+i)*m+i+1])
+			}
+			dense.Gemm(true, false, m, m, m, 1, lower, m, lower, m, 0, v, m)
+			golden.Close(t, "V", v, golden.Flat(r.V[k]), 1e-7)
+		}
+		want := append(golden.Flat(r.Gradient.Z), r.Gradient.LogEll...)
+		want = append(want, r.Gradient.LogAmp, r.Gradient.LogNoise)
+		golden.Close(t, "gradient", e.Gradient(t), want, 1e-6)
+		golden.Close(t, "log Z_q", []float64{e.LogZq(t)}, []float64{r.LogZq}, 1e-9/math.Abs(r.LogZq))
+	}
 }
 
-func newOffline(t *testing.T, p model.Params, x []float64, y []int, c int, eps float64) *offlineEP {
-	t.Helper()
-	n, m := len(y), p.M
-	e := &offlineEP{p: p, b: model.NewBasis(m, p.D), g: model.Gaussian{M: m}, x: x, y: y, c: c, eps: eps,
-		kx: make([]float64, n*m), w: make([]float64, n*m), q: make([]float64, n), s1: make([]float64, n*c), s2: make([]float64, n*c)}
-	for range c {
-		e.g.Grow()
+// A converged site is a fixed point: one more sweep does not move it.
+func TestConvergedSiteIsAFixedPoint(t *testing.T) {
+	e := offlineep.Random(t, 12, 5, 3, 4, 0, 3)
+	e.Converge(t)
+	if _, change := e.Sweep(t, nil); change > 1e-12 {
+		t.Errorf("a sweep after convergence moved a site by %g", change)
 	}
-	if _, err := e.b.Set(&p); err != nil {
-		t.Fatal(err)
-	}
-	e.b.FeaturesTo(e.kx, e.w, e.q, n, x, make([]float64, n*p.D), make([]float64, n))
-	return e
 }
 
-// marginal returns mean and variance of w·e_k.
-func (e *offlineEP) marginal(i, k int) (mean, v float64) {
-	m := e.p.M
-	w := e.w[i*m : (i+1)*m]
-	u := make([]float64, m)
-	dense.MulTriTrans(1, m, w, m, e.g.U[k*m*m:], m, u, m)
-	return dense.Dot(w, e.g.Mean[k*m:(k+1)*m]), dense.Dot(u, u)
-}
+// With an inducing point at every training input the sparse posterior is the
+// full Gaussian process's: the oracle runs the same sites in function space
+// with explicit matrices.
+func TestInducingAtInputsIsTheFullProcess(t *testing.T) {
+	const n, d, c = 10, 2, 3
+	e := offlineep.Random(t, n, n, d, c, 0, 11)
+	copy(e.Params.Z(), e.X)
+	e = offlineep.New(t, e.Params, e.X, e.Y, c, 0)
+	e.Converge(t)
 
-// sweep replaces all sites in parallel, undamped, and returns Σ log Z_i and the largest change.
-func (e *offlineEP) sweep(t *testing.T, visit func(i int, s *Site)) (logZ, change float64) {
-	t.Helper()
-	m := e.p.M
-	var s Site
-	s.Resize(e.c)
-	s1, s2 := make([]float64, len(e.s1)), make([]float64, len(e.s2))
-	for i, y := range e.y {
-		for k := range e.c {
-			mean, v := e.marginal(i, k)
-			s.A[k], s.V[k], _ = Cavity(mean, v, e.s1[i*e.c+k], e.s2[i*e.c+k])
-			s.T[k] = e.q[i] + s.V[k]
-		}
-		s.Update(y, 0, 1)
-		if e.eps > 0 {
-			s.Update(y, e.eps, math.Exp(s.LogZ()))
-			logZ += math.Log((1-e.eps)*math.Exp(s.LogZ()) + e.eps/float64(e.c))
-		} else {
-			logZ += s.LogZ()
-		}
-		copy(s1[i*e.c:], s.S1)
-		copy(s2[i*e.c:], s.S2)
-		if visit != nil {
-			visit(i, &s)
+	k := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			var s float64
+			for f := range d {
+				diff := (e.X[i*d+f] - e.X[j*d+f]) * math.Exp(-e.Params.LogEll()[f])
+				s += diff * diff
+			}
+			k.SetSym(i, j, math.Exp(*e.Params.LogAmp()-0.5*s))
 		}
 	}
-	for i := range s1 {
-		change = max(change, math.Abs(s1[i]-e.s1[i]), math.Abs(s2[i]-e.s2[i]))
-	}
-	e.s1, e.s2 = s1, s2
-	bt, scratch := make([]float64, m), make([]float64, m)
-	for k := range e.c {
-		clear(e.g.U[k*m*m : (k+1)*m*m])
-		dense.WeightedGram(len(e.y), m, e.s1[k:], e.c, e.w, m, e.g.U[k*m*m:], m)
-		clear(bt)
-		for i := range e.y {
-			dense.Axpy(e.s2[i*e.c+k], e.w[i*m:(i+1)*m], bt)
+	noise := math.Exp(*e.Params.LogNoise())
+	s1, s2 := mat.NewDense(n, c, nil), mat.NewDense(n, c, nil)
+	mean, variance := mat.NewDense(n, c, nil), mat.NewDense(n, c, nil)
+	for range 300 {
+		for cl := range c { // Σ = (K⁻¹ + S)⁻¹ = K − K(K + S⁻¹)⁻¹K, as K·(I + S·K)⁻¹
+			var isk, inv, cov mat.Dense
+			isk.Apply(func(i, j int, v float64) float64 {
+				v *= s1.At(i, cl)
+				if i == j {
+					v++
+				}
+				return v
+			}, k)
+			if err := inv.Inverse(&isk); err != nil {
+				t.Fatal(err)
+			}
+			cov.Mul(k, &inv)
+			for i := range n {
+				var mu float64
+				for j := range n {
+					mu += cov.At(i, j) * s2.At(j, cl)
+				}
+				mean.Set(i, cl, mu)
+				variance.Set(i, cl, cov.At(i, i))
+			}
 		}
-		if err := e.g.Factor(k, bt, scratch); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return logZ, change
-}
-
-func (e *offlineEP) converge(t *testing.T) {
-	t.Helper()
-	for range 500 {
-		if _, change := e.sweep(t, nil); change < 1e-13 {
-			return
-		}
-	}
-	t.Fatal("expectation propagation did not converge in 500 sweeps")
-}
-
-// gradient is that of Σ log Z_i with the whitened cavities held fixed.
-func (e *offlineEP) gradient(t *testing.T) []float64 {
-	t.Helper()
-	m, n := e.p.M, len(e.y)
-	var ev Evidence
-	ev.Resize(n, m, e.p.D)
-	u, vw := make([]float64, m), make([]float64, m)
-	s1, s2 := append([]float64(nil), e.s1...), append([]float64(nil), e.s2...)
-	g := model.Gaussian{M: m, U: append([]float64(nil), e.g.U...), Mean: append([]float64(nil), e.g.Mean...)}
-	e.sweep(t, func(i int, s *Site) {
-		w := e.w[i*m : (i+1)*m]
-		for k := range e.c {
-			dense.MulTriTrans(1, m, w, m, g.U[k*m*m:], m, u, m)
-			dense.MulTri(1, m, u, m, g.U[k*m*m:], m, vw, m)
-			mean, v := dense.Dot(w, g.Mean[k*m:(k+1)*m]), dense.Dot(u, u)
-			_, _, cut := Cavity(mean, v, s1[i*e.c+k], s2[i*e.c+k])
-			dense.Axpy(s.G[k], g.Mean[k*m:(k+1)*m], ev.W[i*m:(i+1)*m])
-			dense.Axpy((s.G[k]*(s1[i*e.c+k]*mean-s2[i*e.c+k])+2*s.D[k])/cut, vw, ev.W[i*m:(i+1)*m])
-			ev.Q[i] += s.D[k]
-		}
-	})
-	ev.Backprop(e.b, &e.p, n, e.x, e.kx, e.w)
-	return ev.Grad[:len(ev.Grad)-1]
-}
-
-// logZq is the approximate log evidence at the fixed point,
-// Σ_k log N_k + Σ_i [log Z_i − Σ_k D_ik].
-func (e *offlineEP) logZq(t *testing.T) float64 {
-	m := e.p.M
-	var total float64
-	for k := range e.c {
-		bt, y := make([]float64, m), make([]float64, m)
-		for i := range e.y {
-			dense.Axpy(e.s2[i*e.c+k], e.w[i*m:(i+1)*m], bt)
-		}
-		u := e.g.U[k*m*m : (k+1)*m*m]
-		dense.MulTriTrans(1, m, bt, m, u, m, y, m)
-		total += 0.5 * dense.Dot(y, y)
-		for i := range m {
-			total += math.Log(u[i*m+i])
+		for i, y := range e.Y {
+			var st sep.Site
+			st.Resize(c)
+			for cl := range c {
+				v := variance.At(i, cl)
+				cut := 1 - s1.At(i, cl)*v
+				st.A[cl], st.V[cl] = (mean.At(i, cl)-v*s2.At(i, cl))/cut, v/cut
+				st.T[cl] = st.V[cl] + noise
+			}
+			st.Update(y, 0, 1)
+			s1.SetRow(i, st.S1)
+			s2.SetRow(i, st.S2)
 		}
 	}
-	s1, s2 := append([]float64(nil), e.s1...), append([]float64(nil), e.s2...)
-	logZ, _ := e.sweep(t, func(i int, s *Site) {
-		for k := range e.c {
-			c1, c2, a, v := s1[i*e.c+k], s2[i*e.c+k], s.A[k], s.V[k]
-			total -= -0.5*math.Log1p(c1*v) + 0.5*(c2*c2*v+2*c2*a-c1*a*a)/(1+c1*v)
+	for i := range n {
+		for cl := range c {
+			m, v := e.Marginal(i, cl)
+			if math.Abs(m-mean.At(i, cl)) > 2e-5 || math.Abs(v-variance.At(i, cl)) > 2e-5 {
+				t.Errorf("point %d class %d: N(%.7f, %.7f), full process N(%.7f, %.7f)", i, cl, m, v, mean.At(i, cl), variance.At(i, cl))
+			}
 		}
-	})
-	return total + logZ
-}
-
-func randomBatch(t *testing.T, n, m, d, c int, eps float64, seed uint64) *offlineEP {
-	rng := rand.New(rand.NewPCG(seed, 7))
-	p := model.NewParams(m, d)
-	for i := range p.Z() {
-		p.Z()[i] = rng.NormFloat64()
 	}
-	for i := range p.LogEll() {
-		p.LogEll()[i] = 0.3 * rng.NormFloat64()
-	}
-	*p.LogAmp(), *p.LogNoise(), *p.LogitEps() = 0.2, -1.5, math.Inf(-1)
-	x, y := make([]float64, n*d), make([]int, n)
-	for i := range x {
-		x[i] = rng.NormFloat64()
-	}
-	for i := range y {
-		y[i] = i % c
-	}
-	return newOffline(t, p, x, y, c, eps)
 }

@@ -14,6 +14,7 @@ import (
 	"edge/online"
 	"edge/online/sep"
 	"edge/test/golden"
+	"edge/test/offlineep"
 )
 
 // cloud is a set in memory.
@@ -308,15 +309,15 @@ func TestExplicitFixedPoint(t *testing.T) {
 	for i := range set.y {
 		tr.scale.To(x[i*2:(i+1)*2], set.x[i*2:(i+1)*2])
 	}
-	e := newOffline(t, tr.params, x, set.y, 3, 0)
-	e.converge(t)
-	golden.Close(t, "s1", tr.s1, e.s1, 1e-7)
-	golden.Close(t, "s2", tr.s2, e.s2, 1e-7)
+	e := offlineep.New(t, tr.params, x, set.y, 3, 0)
+	e.Converge(t)
+	golden.Close(t, "s1", tr.s1, e.S1, 1e-7)
+	golden.Close(t, "s2", tr.s2, e.S2, 1e-7)
 	got, err := tr.logEvidence()
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Close(t, "log Z_q", []float64{got}, []float64{e.logZq(t)}, 1e-8)
+	golden.Close(t, "log Z_q", []float64{got}, []float64{e.LogZq(t)}, 1e-8)
 }
 
 // The tied log evidence by determinants and solves.
