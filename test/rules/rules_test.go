@@ -24,7 +24,7 @@ import (
 // layers are the packages of the program, the lowest first. A package imports
 // packages of lower layers alone.
 var layers = [][]string{
-	{"model/dense", "model/dense/openblas", "online/wire", "stream/field", "configs", "internal/broker/embedded"},
+	{"model/dense", "online/wire", "stream/field", "configs", "internal/broker/embedded"},
 	{"model", "online/natural"},
 	{"online/sep", "online/mixture", "online/forest", "online/score", "online/drift", "online/active"},
 	{"online/conformal", "online/fleet"},
@@ -98,15 +98,22 @@ func TestLayers(t *testing.T) {
 			layer[name] = i
 		}
 	}
+	found := map[string]bool{}
 	for _, p := range read(t, packages) {
 		own, ok := layer[p.name()]
 		if !ok {
 			t.Errorf("%s has no layer: add it to the table", p.name())
 		}
+		found[p.name()] = true
 		for _, i := range p.Imports {
 			if name, inside := strings.CutPrefix(i, "edge/"); inside && layer[name] >= own {
 				t.Errorf("%s imports %s, which is not of a lower layer", p.name(), name)
 			}
+		}
+	}
+	for name := range layer {
+		if !found[name] {
+			t.Errorf("%s has a layer and does not exist: take it out of the table", name)
 		}
 	}
 }
@@ -133,6 +140,7 @@ func TestLaboratoryIsNotOnTheDevice(t *testing.T) {
 }
 
 func TestLibraries(t *testing.T) {
+	used := map[string]bool{} // library and user
 	for _, p := range read(t, packages) {
 		for _, i := range p.Imports {
 			known := !strings.Contains(strings.Split(i, "/")[0], ".") // else the standard library or the program
@@ -140,12 +148,20 @@ func TestLibraries(t *testing.T) {
 				if !below(i, library) {
 					continue
 				}
+				used[library], used[library+" "+p.name()] = true, true
 				if known = true; users[0] != "" && !slices.Contains(users, p.name()) {
 					t.Errorf("%s imports %s, which is for %s", p.name(), i, strings.Join(users, ", "))
 				}
 			}
 			if !known {
 				t.Errorf("%s imports %s, which has no package: add it to the table", p.name(), i)
+			}
+		}
+	}
+	for library, users := range libraries {
+		for _, user := range users {
+			if !used[strings.TrimSpace(library+" "+user)] {
+				t.Errorf("%s does not import %s: take it out of the table", user, library)
 			}
 		}
 	}
