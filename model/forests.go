@@ -91,8 +91,8 @@ func (ws *Workspace) MemberAnswers(p *Posterior) (x []float32, answers []float64
 
 // meanTo stores the logarithms of the mean's answer.
 //
-//	own      C  of the own forest
-//	scratch     C  scratch
+//	own      C  logarithms of the own forest's answer
+//	scratch  C
 //	answers  of the members, as answersTo stores them
 func (f *MemberForests) meanTo(mean, own, scratch, answers []float64) {
 	for k, v := range own {

@@ -11,10 +11,10 @@ import (
 //	p(y=k) ∝ Π_j e_jk^Exponents_j
 //
 // Expert j is a horizon of the bank (e_jk = p_jk), a Regression on the features, a
-// Forest where there is one, the chain of labels (c_k/π_k), or how often a class came among the latest
-// labels (r_k/π_k), for each of RecentMemories. The members have fixed exponents for
-// all horizons together; the stack has a learnt one for each expert, for horizons that
-// are too bold, for trends, and for classes that come in waves.
+// Forest where there is one, the chain of labels (c_k/π_k), or how often a class came
+// among the latest labels (r_k/π_k), for each of RecentMemories. The members have fixed
+// exponents for all horizons together; the stack has a learnt one for each expert, for
+// horizons that are too bold, for trends, and for classes that come in waves.
 //
 // Source: Genest & Zidek (1986) for the pool, Wolpert (1992), "Stacked
 // generalization", for learning it; it is a logistic regression on log

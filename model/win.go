@@ -111,7 +111,7 @@ func (w *Win) level(f, ay, ty float64) float64 {
 	return sum
 }
 
-// mode is the maximum of level by Newton from above all kinks, and 1/√(−level”) there.
+// mode is the maximum of level by Newton from above all kinks, and 1/√(−level″) there.
 func (w *Win) mode(ay, ty float64) (f, s float64) {
 	n := len(w.other)
 	f = ay

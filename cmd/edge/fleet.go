@@ -296,7 +296,7 @@ func (f *fleetFlags) load(args []string) (*config.Config, string, error) {
 		return nil, "", exit.With(exit.Usage, fmt.Errorf("several models are in a fleet: give one of %s", strings.Join(in, ", ")))
 	}
 	if !slices.Contains(in, args[0]) {
-		return nil, "", exit.With(exit.Usage, errors.New("model "+args[0]+" is in no fleet: give one of "+strings.Join(in, ", ")))
+		return nil, "", exit.With(exit.Usage, fmt.Errorf("model %s is in no fleet: give one of %s", args[0], strings.Join(in, ", ")))
 	}
 	return cfg, args[0], nil
 }

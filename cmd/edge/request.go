@@ -47,9 +47,10 @@ docs/guide/control.md lists the verbs and what they do:
 			if err != nil {
 				return err
 			}
+			if err := checkNode(node); err != nil {
+				return err
+			}
 			switch {
-			case node != "" && node != stream.NodeName(node):
-				return exit.With(exit.Usage, fmt.Errorf("--node %s: want a name of [a-z0-9_-]", node))
 			case node == "" && cfg == nil:
 				return exit.With(exit.Usage, errors.New("--broker needs --node NAME: edge top --broker URL finds the nodes"))
 			case cfg == nil:
@@ -82,4 +83,12 @@ docs/guide/control.md lists the verbs and what they do:
 	f.StringVar(&data, "data", "", "what the verb needs, as `JSON`")
 	f.DurationVar(&wait, "wait", 15*time.Second, "give up after this `DURATION`")
 	return cmd
+}
+
+// checkNode returns an error for a --node that is no name of a node; it is not given if it is "".
+func checkNode(name string) error {
+	if name != "" && name != stream.NodeName(name) {
+		return exit.With(exit.Usage, fmt.Errorf("--node %s: want a name of [a-z0-9_-]", name))
+	}
+	return nil
 }

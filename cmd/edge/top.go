@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"edge/cmd/internal/cli"
 	"edge/internal/exit"
 	"edge/internal/top"
-	"edge/stream"
 )
 
 func newTopCommand() *cobra.Command {
@@ -49,8 +47,8 @@ EDGE_MQTT_PASSWORD_FILE.`,
 			if t.Node == "" && cfg != nil {
 				t.Node = cfg.Node
 			}
-			if t.Node != "" && t.Node != stream.NodeName(t.Node) {
-				return exit.With(exit.Usage, fmt.Errorf("--node %s: want a name of [a-z0-9_-]", t.Node))
+			if err := checkNode(t.Node); err != nil {
+				return err
 			}
 			return t.Run(cmd.Context(), mqtt, cmd.InOrStdin(), cmd.OutOrStdout())
 		}),
