@@ -82,11 +82,11 @@ func (f *MemberForests) MeanTo(logs, answers []float64, x []float32, ws []float6
 // them, and the answers of p's members' forests, as MemberForests.MeanTo takes them; none
 // without members. Valid until the next call.
 func (ws *Workspace) MemberAnswers(p *Posterior) (x []float32, answers []float64) {
-	c, f, d := len(p.Names), p.Pool.Stack.Members, p.Dim()
+	c, f := len(p.Names), p.Pool.Stack.Members
 	if f == nil || len(ws.blends.output.Answer) == 0 || len(ws.blends.forests) != 4*c+f.answers() {
 		return nil, nil
 	}
-	return ws.raw[ws.answer.row*d : (ws.answer.row+1)*d], ws.blends.forests[4*c:]
+	return ws.rawInput(ws.answer.row, p.Dim()), ws.blends.forests[4*c:]
 }
 
 // meanTo stores the logarithms of the mean's answer.

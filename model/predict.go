@@ -179,10 +179,13 @@ func (p *Posterior) makeRoom(n int, ws *Workspace) {
 func (p *Posterior) standardise(i int, x []float64, ws *Workspace) {
 	d := len(x)
 	if p.Pool.Stack.asksForests() {
-		RawTo(ws.raw[i*d:(i+1)*d], x)
+		RawTo(ws.rawInput(i, d), x)
 	}
 	ws.clips[i] = p.Scale.To(ws.x[i*d:(i+1)*d], x)
 }
+
+// rawInput returns input i as a forest compares it, D.
+func (ws *inputs) rawInput(i, d int) []float32 { return ws.raw[i*d : (i+1)*d] }
 
 // momentsTo leaves mean and variance of latent function k under horizon h at the inputs
 // from from to to, of n, in ws.

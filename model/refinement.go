@@ -69,7 +69,7 @@ func (r *refinement) to(g []float64, alpha, beta float64) {
 //	share    weight of r, 0 to 1
 //	answers  of the forests, as answersTo stores them; nil: they are asked
 func (p *Posterior) withForests(g []float64, i int, share float64, answers []float64, ws *Workspace) {
-	members, d, c := p.Pool.Stack.Members, p.Dim(), len(g)
+	members, c := p.Pool.Stack.Members, len(g)
 	sides := &ws.company.sides
 	*sides = (*sides)[:0]
 	if members == nil || len(members.All) == 0 {
@@ -79,7 +79,7 @@ func (p *Posterior) withForests(g []float64, i int, share float64, answers []flo
 	if answers == nil {
 		ws.blends.forests = grow(ws.blends.forests, members.answers())
 		answers = ws.blends.forests
-		members.answersTo(answers, ws.raw[i*d:(i+1)*d])
+		members.answersTo(answers, ws.rawInput(i, p.Dim()))
 	}
 	r, refined := ws.company.refinement(g), (*sides)[:c]
 	r.add(members.All, answers)

@@ -58,12 +58,15 @@ func (s *Scale) To(dst, x []float64) (clipped int) {
 			clipped++
 		}
 		if s.Ranks != nil {
-			z = z/2 + math.Sqrt(12)/2*(rank(s.Ranks[j*RankPoints:(j+1)*RankPoints], v)-0.5)
+			z = z/2 + math.Sqrt(12)/2*(rank(s.quantiles(j), v)-0.5)
 		}
 		dst[j] = z
 	}
 	return clipped
 }
+
+// quantiles returns those of feature j, if there are ranks.
+func (s *Scale) quantiles(j int) []float64 { return s.Ranks[j*RankPoints : (j+1)*RankPoints] }
 
 // rank returns the distribution function at v of a feature with these quantiles, by
 // linear interpolation: 0 below all of them, 1 above. A value that several quantiles
@@ -94,7 +97,7 @@ func (s *Scale) Unclipped(j int, x float64) float64 {
 	if s.Ranks == nil {
 		return z
 	}
-	return float64(z/2) + float64(math.Sqrt(12)/2*(rank(s.Ranks[j*RankPoints:(j+1)*RankPoints], x)-0.5))
+	return float64(z/2) + float64(math.Sqrt(12)/2*(rank(s.quantiles(j), x)-0.5))
 }
 
 // Raw is the inverse of Unclipped: the value of feature j that is standardised to z, or
@@ -105,7 +108,7 @@ func (s *Scale) Raw(j int, z float64) float64 {
 		return float64(z*sd) + mu
 	}
 	// Between two quantiles, and beyond them, x ↦ x/2Sd + slope·F is linear.
-	quantiles := s.Ranks[j*RankPoints : (j+1)*RankPoints]
+	quantiles := s.quantiles(j)
 	outside := func(rank float64) float64 { return float64(2*(z-float64(math.Sqrt(3)*(rank-0.5)))*sd) + mu }
 	at, _ := slices.BinarySearchFunc(quantiles, z, func(q, z float64) int { return cmp.Compare(s.Unclipped(j, q), z) })
 	switch at {

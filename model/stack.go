@@ -114,8 +114,7 @@ func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
 		p.featureExpertsTo(features, ws.perHorizon, ws.answer.row, ws)
 	}
 	if s.Forest != nil {
-		d := p.Dim()
-		ws.blends.forests = s.Members.mix(features[len(features)-c:], s.Tuned, ws.blends.leaves, ws.raw[ws.answer.row*d:(ws.answer.row+1)*d], ws.blends.forests)
+		ws.blends.forests = s.Members.mix(features[len(features)-c:], s.Tuned, ws.blends.leaves, ws.rawInput(ws.answer.row, p.Dim()), ws.blends.forests)
 	}
 	if len(rest) == 0 {
 		return
@@ -163,8 +162,7 @@ func (p *Posterior) featureExpertsTo(dst, perHorizon []float64, i int, ws *Works
 		floor(linear)
 	}
 	if s.Forest != nil {
-		d := p.Dim()
-		raw := ws.raw[i*d : (i+1)*d]
+		raw := ws.rawInput(i, p.Dim())
 		if s.Tuned == nil {
 			s.Forest.LogsTo(forest, raw)
 		} else { // its answer needs the leaves again
