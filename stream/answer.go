@@ -70,10 +70,10 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 		p := &w.prediction
 		set := p.Set[:0]
 		*p = Prediction{
-			Node: w.node, Model: m.Name, Device: l.device, ID: r.ID,
-			Seq: m.seq, Version: post.Version(), X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty,
-			Abstain: l.meta.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned, raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived, course: l.course.value()},
-			PredictionSet: PredictionSet{set, doubt.Coverage},
+			Node: w.node, Model: m.Name, Device: l.device, ID: r.ID, Seq: m.seq, Version: post.Version(),
+			X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty, PredictionSet: PredictionSet{set, doubt.Coverage},
+			Abstain: l.meta.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned,
+			raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived, course: l.course.value()},
 		}
 		if doubt.Coverage > 0 {
 			p.Set = doubt.AppendSet(set, probs, l.x)

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"slices"
+	"time"
 
 	"edge/online/conformal"
 	"edge/stream/codec"
@@ -47,7 +48,8 @@ type labelTarget struct {
 	keys []uint64 // if device and stream are known
 	byID bool     // the device is unknown: the id must be unique
 	of   devices
-	span span // of a selection
+	zone *time.Location // of times without one in a stream with signals; nil: no such stream
+	span span           // of a selection
 
 	chosen bool             // found and result are set
 	found  []*pendingSample // of a selection, that have yet to be learnt

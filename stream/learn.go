@@ -209,9 +209,9 @@ func (c *committer) reused(it *item, l *example) {
 	if l.from.idReused.Swap(true) {
 		return
 	}
-	detail := fmt.Sprintf("stream %s: samples with other features have the same id: if it is the id of the device, set id: \"\" for the stream", l.from.name)
-	c.log.Warn("an id came again with other features, and is treated as another sample", "stream", l.from.name, "topic", shortTopic(it.msg), "way_out", "if it is the id of the device, set id: \"\" for the stream")
-	c.report.event("", "id_reused", detail)
+	const wayOut = `if it is the id of the device, set id: "" for the stream`
+	c.log.Warn("an id came again with other features, and is treated as another sample", "stream", l.from.name, "topic", shortTopic(it.msg), "way_out", wayOut)
+	c.report.event("", "id_reused", fmt.Sprintf("stream %s: samples with other features have the same id: %s", l.from.name, wayOut))
 }
 
 // correct learns another label of a labelled sample.

@@ -50,28 +50,11 @@ func (w *worker) selection(it *item, src *source, r *codec.Reading, captured []s
 	l := example{from: src, label: r.Label, weight: r.Weight, key: it.entryKey(0), mayRepeat: msg.Retained, chosen: chosen{by: s}}
 	for _, m := range src.models {
 		target := labelTarget{to: m, span: span{device: s.Device, to: signal.FromTime(msg.Arrived)}}
-		zone, misnaming := time.Local, 0
-		for _, stream := range m.streams {
-			levels, named := src.levels(msg.Topic, captured, stream)
-			if named == noDevice {
-				misnaming++
-				continue
-			}
-			target.byID = target.byID || named != oneDevice
-			target.of.add(levels, named)
-			for _, id := range s.IDs {
-				if named == oneDevice {
-					target.keys = append(target.keys, waitKey(stream.identity, levels, id))
-				}
-			}
-			if stream.stage != nil {
-				zone = stream.stage.zone
-			}
-		}
-		if misnaming == len(m.streams) {
-			return misnamed(msg.Topic, src.ownTopic, m.streams)
+		if why := target.locate(src, msg.Topic, captured, m.streams, s.IDs...); why != nil {
+			return why
 		}
 		if s.From != "" {
+			zone := cmp.Or(target.zone, time.Local)
 			var ok, ended bool
 			target.span.from, ok = signal.ParseTime(s.From, zone)
 			if ended = true; s.To != "" {
@@ -84,6 +67,34 @@ func (w *worker) selection(it *item, src *source, r *codec.Reading, captured []s
 		l.targets = append(l.targets, target)
 	}
 	it.examples = append(it.examples, l)
+	return nil
+}
+
+// locate sets the keys and the devices of the samples with these ids that the topic of a label from
+// src means in streams. It refuses a topic that names a device which none of them can have.
+func (t *labelTarget) locate(src *source, topic string, captured []string, streams []*source, ids ...string) *codec.Refusal {
+	misnaming := 0
+	for _, s := range streams {
+		levels, named := src.levels(topic, captured, s)
+		switch named {
+		case noDevice:
+			misnaming++
+			continue
+		case oneDevice:
+			for _, id := range ids {
+				t.keys = append(t.keys, waitKey(s.identity, levels, id))
+			}
+		default:
+			t.byID = true
+		}
+		t.of.add(levels, named)
+		if s.stage != nil {
+			t.zone = s.stage.zone
+		}
+	}
+	if misnaming == len(streams) {
+		return misnamed(topic, src.ownTopic, streams)
+	}
 	return nil
 }
 

@@ -311,22 +311,8 @@ func (w *worker) label(it *item, src *source, r *codec.Reading, captured []strin
 		if len(src.feeds) > 0 { // on a stream's topic: a sample of that stream and device
 			streams = []*source{src}
 		}
-		misnaming := 0
-		for _, s := range streams {
-			levels, named := src.levels(msg.Topic, captured, s)
-			switch named {
-			case noDevice:
-				misnaming++
-				continue
-			case oneDevice:
-				late.keys = append(late.keys, waitKey(s.identity, levels, r.ID))
-			default:
-				late.byID = true
-			}
-			late.of.add(levels, named)
-		}
-		if misnaming == len(streams) {
-			return misnamed(msg.Topic, src.ownTopic, streams)
+		if why := late.locate(src, msg.Topic, captured, streams, r.ID); why != nil {
+			return why
 		}
 		l.targets = append(l.targets, late)
 	}

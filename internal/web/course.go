@@ -47,7 +47,9 @@ func (m *Monitor) trace(model string, s *score.Scores) {
 		return
 	}
 	r.skipped = 0
-	r.course = append(r.course, report.CoursePoint{N: s.N, Error: s.Error, LogLoss: s.NLL, WindowError: s.Window.Error, WindowLogLoss: s.Window.NLL, Time: time.Now().Round(time.Millisecond)})
+	r.course = append(r.course, report.CoursePoint{
+		N: s.N, Error: s.Error, LogLoss: s.NLL, WindowError: s.Window.Error, WindowLogLoss: s.Window.NLL, Time: time.Now().Round(time.Millisecond),
+	})
 	if len(r.course) < report.CoursePoints {
 		return
 	}
