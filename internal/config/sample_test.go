@@ -1,20 +1,15 @@
 package config
 
 import (
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/invopop/jsonschema"
 
 	"edge/configs"
-	"edge/internal/dataset"
 	"edge/stream/codec"
 	"edge/stream/field"
 )
@@ -125,98 +120,5 @@ func TestSampleDescribesInputsAndValues(t *testing.T) {
 				t.Errorf("the sample's comment of %s lacks %s:\n%s", key, p.Key, of.Description)
 			}
 		}
-	}
-}
-
-func TestSampleForDataFiles(t *testing.T) {
-	text, err := SampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, new(dataset.Options), nil, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Parse("sample.yaml", text, nil)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	cfg, err := c.Learner("room-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"x", "y"}; !reflect.DeepEqual(cfg.Features, want) {
-		t.Errorf("features %q, want %q", cfg.Features, want)
-	}
-	if want := []string{"class0", "class1", "class2"}; !reflect.DeepEqual(cfg.Classes.Names, want) {
-		t.Errorf("classes %q, want %q", cfg.Classes.Names, want)
-	}
-	if want := []string{"sensors/Room 1"}; !reflect.DeepEqual(c.Streams["room-1"].Topics, want) {
-		t.Errorf("topics %q, want %q", c.Streams["room-1"].Topics, want)
-	}
-}
-
-// tableFile writes a data file of n rows: two features and the class of the
-// waveform problem.
-func tableFile(t testing.TB, name string, n int) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString("x,y,label\n")
-	w := dataset.NewWaveform(1)
-	var row dataset.Row
-	for range n {
-		w.Next(&row)
-		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
-	}
-	path := filepath.Join(t.TempDir(), name)
-	data := []byte(b.String())
-	if strings.HasSuffix(name, ".gz") {
-		data = gzipped(t, data)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// A file in which labels alone are missing has no missing features.
-func TestSampleForMissingLabels(t *testing.T) {
-	for rows, want := range map[string]bool{"1,2,x\n3,4,\n": false, "1,2,x\n3,,y\n": true} {
-		path := filepath.Join(t.TempDir(), "t.csv")
-		if err := os.WriteFile(path, []byte("a,b,label\n"+rows), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		text, err := SampleFor([]string{path}, new(dataset.Options), nil, io.Discard)
-		if err != nil || strings.Contains(string(text), "on_missing") != want {
-			t.Errorf("%q: %v, want on_missing: %v\n%s", rows, err, want, text)
-		}
-	}
-}
-
-// TestSampleForNames checks files whose names YAML reads as another type of value.
-func TestSampleForNames(t *testing.T) {
-	for _, name := range []string{"007", "on", "null", "1e3", "true"} {
-		path := filepath.Join(t.TempDir(), name+".csv")
-		if err := os.WriteFile(path, []byte("a,label\n1,x\n2,y\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		text, err := SampleFor([]string{path}, new(dataset.Options), nil, io.Discard)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if _, err := Parse("sample.yaml", text, nil); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// The command in the sample has the flags that chose the columns, without which replay refuses the file.
-func TestSampleNamesTheFlags(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "room.csv")
-	if err := os.WriteFile(path, []byte("when,x,state,y\nnoon,1,a,2\nnight,3,b,4\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var data dataset.Options
-	data.Label, data.Ignore = "state", []string{"when", "y"}
-	text, err := SampleFor([]string{path}, &data, nil, io.Discard)
-	if want := "# Learns what this publishes: edge replay FILE --label state --ignore \"when,y\"\n"; err != nil || !strings.HasPrefix(string(text), want) {
-		t.Errorf("%v: %s", err, text)
 	}
 }

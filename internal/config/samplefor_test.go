@@ -1,0 +1,73 @@
+package config_test
+
+import (
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"edge/internal/config"
+	"edge/internal/dataset"
+	"edge/test/harness"
+)
+
+func TestSampleForDataFiles(t *testing.T) {
+	text, err := config.SampleFor([]string{harness.TableFile(t, "Room 1.csv", 20), harness.TableFile(t, "gas.csv.gz", 20)}, new(dataset.Options), nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Parse("sample.yaml", text, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	cfg, err := c.Learner("room-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"x", "y"}; !reflect.DeepEqual(cfg.Features, want) {
+		t.Errorf("features %q, want %q", cfg.Features, want)
+	}
+	if want := []string{"class0", "class1", "class2"}; !reflect.DeepEqual(cfg.Classes.Names, want) {
+		t.Errorf("classes %q, want %q", cfg.Classes.Names, want)
+	}
+	if want := []string{"sensors/Room 1"}; !reflect.DeepEqual(c.Streams["room-1"].Topics, want) {
+		t.Errorf("topics %q, want %q", c.Streams["room-1"].Topics, want)
+	}
+}
+
+// A file in which labels alone are missing has no missing features.
+func TestSampleForMissingLabels(t *testing.T) {
+	for rows, want := range map[string]bool{"1,2,x\n3,4,\n": false, "1,2,x\n3,,y\n": true} {
+		path := harness.WriteFile(t, "t.csv", "a,b,label\n"+rows)
+		text, err := config.SampleFor([]string{path}, new(dataset.Options), nil, io.Discard)
+		if err != nil || strings.Contains(string(text), "on_missing") != want {
+			t.Errorf("%q: %v, want on_missing: %v\n%s", rows, err, want, text)
+		}
+	}
+}
+
+// TestSampleForNames checks files whose names YAML reads as another type of value.
+func TestSampleForNames(t *testing.T) {
+	for _, name := range []string{"007", "on", "null", "1e3", "true"} {
+		path := harness.WriteFile(t, name+".csv", "a,label\n1,x\n2,y\n")
+		text, err := config.SampleFor([]string{path}, new(dataset.Options), nil, io.Discard)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := config.Parse("sample.yaml", text, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The command in the sample has the flags that chose the columns, without which replay refuses the file.
+func TestSampleNamesTheFlags(t *testing.T) {
+	path := harness.WriteFile(t, "room.csv", "when,x,state,y\nnoon,1,a,2\nnight,3,b,4\n")
+	var data dataset.Options
+	data.Label, data.Ignore = "state", []string{"when", "y"}
+	text, err := config.SampleFor([]string{path}, &data, nil, io.Discard)
+	if want := "# Learns what this publishes: edge replay FILE --label state --ignore \"when,y\"\n"; err != nil || !strings.HasPrefix(string(text), want) {
+		t.Errorf("%v: %s", err, text)
+	}
+}
