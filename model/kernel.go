@@ -62,8 +62,10 @@ func Logit(p float64) float64 { return math.Log(p / (1 - p)) }
 // Eps is the probability that a label is wrong.
 func (p *Params) Eps() float64 { return 1 / (1 + math.Exp(-*p.LogitEps())) }
 
-// Clamp keeps the parameters where the kernel is well conditioned; ε stays
-// at or below maxEps, and is the first group's in all of them.
+// Clamp keeps the parameters where the kernel is well conditioned, and ε at or below maxEps;
+// ε is the first group's in all of them. 0 stays: it turns the robust likelihood off.
+//
+//	log ℓ in [−4.6, 7], log s in [−7, 7], log v0 in [−11, 5], logit ε in [−7, logit maxEps]
 func (p *Params) Clamp(maxEps float64) {
 	clamp := func(v *float64, lo, hi float64) { *v = min(max(*v, lo), hi) }
 	for i := range p.Groups() {
@@ -74,7 +76,7 @@ func (p *Params) Clamp(maxEps float64) {
 		}
 		clamp(g.LogAmp(), -7, 7)
 		clamp(g.LogNoise(), -11, 5)
-		if *g.LogitEps() = *p.LogitEps(); !math.IsInf(*p.LogitEps(), -1) { // ε = 0 stays: it turns the robust likelihood off
+		if *g.LogitEps() = *p.LogitEps(); !math.IsInf(*p.LogitEps(), -1) {
 			clamp(g.LogitEps(), -7, Logit(maxEps))
 		}
 	}

@@ -36,23 +36,10 @@ func (n *Node) identities() map[string]string {
 	of, taken := map[string]string{}, map[string]bool{}
 	if n.previous != nil {
 		for _, old := range n.previous.sources {
-			was, there := n.previous.cfg.Streams[old.name]
-			if !there || taken[old.identity] { // the latter: of another input
+			if taken[old.identity] { // by another input
 				continue
 			}
-			name := old.name
-			if _, stays := n.cfg.Streams[name]; !stays {
-				name = ""
-				for _, now := range field.Names(n.cfg.Streams) {
-					_, had := n.previous.cfg.Streams[now]
-					shared := slices.ContainsFunc(n.cfg.Streams[now].Filters(), func(f string) bool { return slices.Contains(was.Filters(), f) })
-					if !had && of[now] == "" && shared {
-						name = now
-						break
-					}
-				}
-			}
-			if name != "" {
+			if name := n.successor(old.name, of); name != "" {
 				of[name], taken[old.identity] = old.identity, true
 			}
 		}
@@ -67,6 +54,27 @@ func (n *Node) identities() map[string]string {
 		}
 	}
 	return of
+}
+
+// successor returns the stream that has the identity of a previous one: that of its name, or else
+// a new one without an identity yet and with a topic of it; "" if there is none.
+func (n *Node) successor(old string, of map[string]string) string {
+	was, there := n.previous.cfg.Streams[old]
+	if !there { // a source of no stream
+		return ""
+	}
+	if _, stays := n.cfg.Streams[old]; stays {
+		return old
+	}
+	for _, now := range field.Names(n.cfg.Streams) {
+		if _, had := n.previous.cfg.Streams[now]; had || of[now] != "" {
+			continue
+		}
+		if slices.ContainsFunc(n.cfg.Streams[now].Filters(), func(f string) bool { return slices.Contains(was.Filters(), f) }) {
+			return now
+		}
+	}
+	return ""
 }
 
 // Inherit continues the state of Deps.After, which must have returned from Run: the
