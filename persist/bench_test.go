@@ -117,7 +117,7 @@ func BenchmarkCheck(b *testing.B) {
 	s, _ := benchStore(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.check(uint32(s.identity.meta.txid)); err != nil {
+		if err := s.checkUnchanged(); err != nil {
 			b.Fatal(err)
 		}
 	}

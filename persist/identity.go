@@ -71,6 +71,9 @@ func (s *Store) check(id uint32) error {
 	return err
 }
 
+// checkUnchanged is check for the transaction that was the newest when it was checked last.
+func (s *Store) checkUnchanged() error { return s.check(uint32(s.identity.meta.txid)) }
+
 // checkPath compares the file at the path with the open one.
 func (s *Store) checkPath() error {
 	at, err := os.Stat(s.name)
@@ -144,7 +147,7 @@ func (s *Store) keepReplaced(replaced error) error {
 // the path names no file any more, it writes the open file's contents there anew.
 // The caller holds s.write.
 func (s *Store) ensureAtPath() error {
-	err := s.check(uint32(s.identity.meta.txid))
+	err := s.checkUnchanged()
 	if !errors.Is(err, ErrMissing) {
 		return err
 	}

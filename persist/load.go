@@ -108,26 +108,15 @@ func readLedger(t tree, name string) (ledger, error) {
 	return l, nil
 }
 
-// readCheckpoint returns the generation in a slot, nil if the slot is empty. Its
-// state aliases the file.
-func readCheckpoint(t tree, name string, slot int) (*checkpoint, error) {
-	bucket := checkpointBucket(name, slot)
-	value := t.get(bucket, stateKey)
-	if value == nil {
-		return nil, nil
-	}
-	payload, err := unseal(kindCheckpoint, bucket, stateKey, value)
-	if err != nil {
-		return nil, err
-	}
-	return decodeCheckpoint(payload)
-}
-
-// readCheckpoints returns both generations of a model, nil for an empty slot, and the slots.
+// readCheckpoints returns both generations of a model, nil for an empty slot, and the slots. The
+// states alias the file.
 func readCheckpoints(t tree, name string) (all [2]*checkpoint, slots [2]slot, err error) {
 	for i := range all {
-		if all[i], err = readCheckpoint(t, name, i); err != nil {
-			return all, slots, damaged("checkpoint", err)
+		if err := t.read(kindCheckpoint, checkpointBucket(name, i), stateKey, "checkpoint", func(payload []byte) (err error) {
+			all[i], err = decodeCheckpoint(payload)
+			return err
+		}); err != nil {
+			return all, slots, err
 		}
 		if c := all[i]; c != nil {
 			slots[i] = slot{c.generation, c.seq}

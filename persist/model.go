@@ -79,18 +79,12 @@ func (s *Store) addModel(name, shape string) error {
 
 // readShape returns the stored shape of a model, nil if the file does not know
 // the model.
-func readShape(t tree, name string) (*string, error) {
-	key := shapeKey(name)
-	value := t.get(bucketMeta, key)
-	if value == nil {
-		return nil, nil
-	}
-	payload, err := unseal(kindShape, bucketMeta, key, value)
-	if err != nil {
-		return nil, damaged("shape", err)
-	}
-	shape := string(payload)
-	return &shape, nil
+func readShape(t tree, name string) (shape *string, err error) {
+	err = t.read(kindShape, bucketMeta, shapeKey(name), "shape", func(payload []byte) error {
+		shape = new(string(payload))
+		return nil
+	})
+	return shape, err
 }
 
 // replaceShape stores a new shape for a model whose shape a repair has lost.

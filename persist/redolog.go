@@ -134,7 +134,7 @@ func (s *Store) appendRedo(list []change) error {
 	}
 	if err == nil {
 		// Another process may have replaced the file after ensureAtPath.
-		err = s.check(uint32(s.identity.meta.txid))
+		err = s.checkUnchanged()
 	}
 	if err != nil {
 		l.failed = true

@@ -17,16 +17,10 @@ func (s *Store) Filters() (filters []string, err error) {
 	s.write.Lock()
 	defer s.write.Unlock()
 	err = s.view(func(t tree) error {
-		value := t.get(bucketMeta, []byte(keySession))
-		if value == nil {
-			return nil
-		}
-		payload, err := unseal(kindSession, bucketMeta, []byte(keySession), value)
-		if err != nil {
-			return damaged("session", err)
-		}
-		filters, err = decodeFilters(payload)
-		return err
+		return t.read(kindSession, bucketMeta, []byte(keySession), "session", func(payload []byte) (err error) {
+			filters, err = decodeFilters(payload)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("persist: read the filters in %s: %w", s.path, err)

@@ -100,7 +100,7 @@ func (s *Store) Stats() (Stats, error) {
 		return Stats{}, s.broken
 	}
 	if !s.readOnly {
-		if err := cmp.Or(s.check(uint32(s.identity.meta.txid)), s.unreported); err != nil {
+		if err := cmp.Or(s.checkUnchanged(), s.unreported); err != nil {
 			return Stats{}, fmt.Errorf("persist: statistics of %s: %w", s.name, err)
 		}
 	}

@@ -19,19 +19,10 @@ func (s *Store) Taken() (online.Taken, error) {
 	defer s.write.Unlock()
 	var taken online.Taken
 	err := s.view(func(t tree) error {
-		key := []byte(keyTaken)
-		value := t.get(bucketLedger, key)
-		if value == nil {
-			return nil
-		}
-		payload, err := unseal(kindTaken, bucketLedger, key, value)
-		if err == nil {
+		return t.read(kindTaken, bucketLedger, []byte(keyTaken), "taken messages", func(payload []byte) (err error) {
 			taken, err = decodeTaken(payload)
-		}
-		if err != nil {
-			return damaged("taken messages", err)
-		}
-		return nil
+			return err
+		})
 	})
 	if err != nil {
 		return online.Taken{}, fmt.Errorf("persist: read the taken messages in %s: %w", s.path, err)

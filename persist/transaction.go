@@ -85,7 +85,7 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 
 // panicked ends the use of bbolt, which may hold its own locks for ever now.
 func (s *Store) panicked(err error) error {
-	if why := s.check(uint32(s.identity.meta.txid)); errors.Is(why, ErrReplaced) {
+	if why := s.checkUnchanged(); errors.Is(why, ErrReplaced) {
 		return why // another program wrote over the file after ensureAtPath
 	}
 	s.broken = fmt.Errorf("%w: %w; restart to check and repair the file", ErrDamaged, err)
@@ -106,7 +106,7 @@ func (s *Store) ready() error {
 	if s.broken != nil || !s.rollBackDue {
 		return s.broken
 	}
-	if err := s.check(uint32(s.identity.meta.txid)); err != nil && !errors.Is(err, ErrMissing) {
+	if err := s.checkUnchanged(); err != nil && !errors.Is(err, ErrMissing) {
 		return err
 	}
 	return s.rollBack()

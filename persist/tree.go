@@ -22,6 +22,23 @@ func (t tree) get(bucket string, key []byte) []byte {
 	return t.tx.Bucket([]byte(bucket)).Get(key)
 }
 
+// read calls decode with the payload of a value, if there is one. An error means damage since
+// the file was opened, of what.
+func (t tree) read(k kind, bucket string, key []byte, what string, decode func(payload []byte) error) error {
+	value := t.get(bucket, key)
+	if value == nil {
+		return nil
+	}
+	payload, err := unseal(k, bucket, key, value)
+	if err == nil {
+		err = decode(payload)
+	}
+	if err != nil {
+		return damaged(what, err)
+	}
+	return nil
+}
+
 // errEnough ends each without an error.
 var errEnough = errors.New("enough")
 
