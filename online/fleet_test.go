@@ -327,6 +327,9 @@ func TestUnseenClasses(t *testing.T) {
 	if got := correctly(t, mixed, all[:3]...); got < 0.7 {
 		t.Errorf("mix: right for %g of the own samples", got)
 	}
+	if n := testing.AllocsPerRun(20, func() { mixed.probs, _, _ = mixed.view.PredictTo(mixed.probs, x[:], &mixed.ws) }); n > 0 {
+		t.Errorf("mix: %v allocations for a prediction", n)
+	}
 	if answer := threeLabels(mixed); answer.Class != "c3" || answer.Probs[3] < few.Probs[3]+0.02 {
 		t.Errorf("after three labels c3 has %g, and %g by the answer of the fleet", few.Probs[3], answer.Probs[3])
 	}
