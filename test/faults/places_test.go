@@ -28,7 +28,7 @@ type failpoint struct {
 var failpoints = []failpoint{
 	{"before the journal write", "persist", `\tseq = d\.ledger\.last \+ 1`, "return 0, err", ""},
 	{"after the journal write", "persist", `\td\.ledger\.last = seq`, "return 0, err", ""},
-	{"before the commit", "persist", `\t\t\treturn ds\.finish\(\)`, "return err", ""},
+	{"before the commit", "persist", `\t\tds\.putLedgers\(\)`, "return err", ""},
 	{"after the commit", "persist", `\tfor _, d := range ds\.list \{\n\t\td\.apply\(\)`, "", ""},
 	{"before the acknowledgement", "stream", `\tfor _, it := range g\.items \{\n\t\tit\.msg\.Ack\(\)`, "", ""},
 	{"after the acknowledgement", "stream", `\tfor _, f := range g\.\w+ \{\n\t\tf\(\)`, "", ""},
