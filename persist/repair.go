@@ -78,7 +78,7 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 	s.recovery = r
 	const backup = "if there is a backup: stop the daemon, and put it in the file's place by edge restore"
 	if len(models) == 0 {
-		s.opts.Log.Error("state file was damaged, and nothing in it can be used: every model begins anew", "path", s.path, "kept", r.Aside, "problems", len(problems), "first", problems[0], "way_out", backup)
+		s.opts.Log.Error("state file was damaged, and nothing in it can be used: every model begins anew", "path", s.path, "kept", r.Aside, "problems", len(problems), "first", problems[0], "advice", backup)
 		return release(file)
 	}
 	s.opts.Log.Error("state file was damaged: copied its valid entries to a new file", "path", s.path, "kept", r.Aside, "problems", len(problems), "first", problems[0])
@@ -86,7 +86,7 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 		if loss := r.Models[name]; len(loss.Notes) > 0 {
 			attrs := []any{"model", name, "state_lost", loss.State, "samples_lost", loss.Samples, "pending_lost", loss.Pending, "more_lost", loss.More, "detail", strings.Join(loss.Notes, "; ")}
 			if loss.State || loss.Samples > 0 || loss.Pending > 0 || loss.More {
-				attrs = append(attrs, "way_out", backup)
+				attrs = append(attrs, "advice", backup)
 			}
 			s.opts.Log.Error("state repaired", attrs...)
 		}

@@ -210,7 +210,7 @@ func (c *committer) reused(it *item, l *example) {
 		return
 	}
 	const wayOut = `if it is the id of the device, set id: "" for the stream`
-	c.log.Warn("an id came again with other features, and is treated as another sample", "stream", l.from.name, "topic", shortTopic(it.msg), "way_out", wayOut)
+	c.log.Warn("an id came again with other features, and is treated as another sample", "stream", l.from.name, "topic", shortTopic(it.msg), "advice", wayOut)
 	c.report.event("", "id_reused", fmt.Sprintf("stream %s: samples with other features have the same id: %s", l.from.name, wayOut))
 }
 

@@ -251,7 +251,7 @@ func (n *Node) follow(m *modelState, kind string) {
 func (n *Node) compare(m *modelState, name string) {
 	if like := m.classes.alike(name); like != "" {
 		n.log.Warn("a new class is spelt almost like another one, and counts as a class of its own", "model", m.Name, "class", name, "other", like,
-			"way_out", "if they are one, send one spelling, or give a map of all labels (label_map, or map under labels), and remove the new class (edge request class_remove)")
+			"advice", "if they are one, send one spelling, or give a map of all labels (label_map, or map under labels), and remove the new class (edge request class_remove)")
 		n.report.event(m.Name, "class_alike", fmt.Sprintf("%q beside %q: if they are one class, send one spelling, or give a map of all labels, and remove the new class", name, like))
 	}
 }

@@ -131,10 +131,10 @@ func (w *worker) checkClock(st *stage, msg *mqtt.Message, r *codec.Reading) {
 	if ahead < 0 && !zoneless || !st.clocks.allow(msg.Arrived) {
 		return
 	}
-	remedy := "set the sender's clock, or time: \"\" for the times of arrival"
+	advice := "set the sender's clock, or time: \"\" for the times of arrival"
 	if zoneless {
-		remedy = "set time_zone of the stream to the sender's zone, unless the row is old"
+		advice = "set time_zone of the stream to the sender's zone, unless the row is old"
 	}
 	w.report.log.Warn("the time of a row is not near its arrival; more of this stream in the next hour are not logged", "stream", st.of.name, "topic", shortTopic(msg),
-		"time", strings.Trim(r.RawTime, `"`), "time_zone", st.zone.String(), "ahead", ahead.Round(time.Second), "remedy", remedy)
+		"time", strings.Trim(r.RawTime, `"`), "time_zone", st.zone.String(), "ahead", ahead.Round(time.Second), "advice", advice)
 }
