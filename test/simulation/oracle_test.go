@@ -105,7 +105,7 @@ func (w *world) checkModel(model string) (waiting int, err error) {
 	return waiting, nil
 }
 
-const maxSteps = 100_000
+const maxSteps = 1_000_000
 
 // explain explains the records from number at on by the messages from number i on. It
 // returns the final state, nil if it cannot explain them. It tries the same arguments
