@@ -81,7 +81,7 @@ func TestFleetCommandsInTime(t *testing.T) {
 					state := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
 					state.Qos, state.MessageID, state.Retain, state.TopicName, state.Payload = 1, 1, true, "edge/pi1/state", []byte("offline")
 					send(state)
-				case "edge/pi1/response/fleet/bearing", "edge/pi1/response/fleet_rebase/bearing":
+				case "edge/pi1/response/fleet/bearing", "edge/pi1/response/fleet_rebase/bearing", "edge/pi1/info":
 					send(brokertest.Suback(p, 1))
 				default:
 					end(context.DeadlineExceeded)

@@ -12,6 +12,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
+	"edge/internal/broker/embedded"
 	"edge/internal/config"
 	"edge/internal/exit"
 	"edge/stream/mqtt"
@@ -73,5 +74,30 @@ func TestRefusedRequest(t *testing.T) {
 		if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Usage || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: the error is %v, want %q", c.command, err, c.want)
 		}
+	}
+}
+
+// A node whose info says that it carries out no requests is not waited for.
+func TestRequestOfANodeWithoutControl(t *testing.T) {
+	b, err := embedded.Start(brokertest.FreeAddress(t), embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	cfg := config.Default()
+	cfg.MQTT.Servers, cfg.Node = []string{b.URL()}, "n1"
+	node, err := broker.Connect(t.Context(), cfg.MQTT, broker.Options{ID: "n1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	for topic, payload := range map[string]string{"edge/n1/state": "online", "edge/n1/info": `{"control":false}`} {
+		if err := node.Publish(t.Context(), topic, 1, true, []byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = broker.Ask(t.Context(), &cfg, "ping", nil)
+	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "control.enabled") {
+		t.Errorf("the error is %v", err)
 	}
 }

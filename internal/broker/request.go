@@ -34,7 +34,7 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 	}
 	prefix := cfg.MQTT.BaseTopic + "/" + cfg.Node + "/"
 	id := randomID() // of the client and of the transaction: no other client has it
-	responses, online := make(chan []byte, 1), make(chan struct{}, 1)
+	responses, online, closed := make(chan []byte, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 	request := map[string]any{"transaction": id}
 	if len(data) > 0 {
 		request["data"] = data
@@ -58,16 +58,21 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 			case online <- struct{}{}:
 			default:
 			}
+		case m.Topic == prefix+"info" && gjson.GetBytes(m.Payload, "control").Type == gjson.False:
+			select {
+			case closed <- struct{}{}:
+			default:
+			}
 		}
 	}})
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
-	for _, filter := range []string{prefix + "response/" + command, prefix + "state"} {
+	for _, filter := range []string{prefix + "response/" + command, prefix + "info", prefix + "state"} {
 		if granted, err := client.Subscribe(ctx, filter, 1); err != nil {
 			return nil, brokerError(ctx, err)
-		} else if !granted {
+		} else if !granted && filter != prefix+"info" { // without info the node's silence tells
 			return nil, exit.With(exit.Broker, fmt.Errorf("subscribe to %s: the broker refuses it", filter))
 		}
 	}
@@ -89,6 +94,8 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 			return response, fmt.Errorf("%s: %s%s", command, message.Str, hint)
 		}
 		return response, nil
+	case <-closed:
+		return nil, exit.With(exit.Broker, fmt.Errorf("node %s carries out no requests: set control.enabled in its configuration, and reload it (SIGHUP)", cfg.Node))
 	case <-ctx.Done():
 		return nil, unanswered(ctx, errors.New("no answer: is control.enabled set, and the journal writable?"))
 	}
