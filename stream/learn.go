@@ -209,9 +209,9 @@ func (c *committer) reused(it *item, l *example) {
 	if l.from.idReused.Swap(true) {
 		return
 	}
-	const wayOut = `if it is the id of the device, set id: "" for the stream`
-	c.log.Warn("an id came again with other features, and is treated as another sample", "stream", l.from.name, "topic", shortTopic(it.msg), "advice", wayOut)
-	c.report.event("", "id_reused", fmt.Sprintf("stream %s: samples with other features have the same id: %s", l.from.name, wayOut))
+	const advice = `if it is the id of the device, set id: "" for the stream`
+	c.log.Warn("an id came again with other features, and is treated as another sample", "stream", l.from.name, "topic", shortTopic(it.msg), "advice", advice)
+	c.report.event("", "id_reused", fmt.Sprintf("stream %s: samples with other features have the same id: %s", l.from.name, advice))
 }
 
 // correct learns another label of a labelled sample.
