@@ -24,6 +24,14 @@ func (l *Learner) importClasses(names []string) (added []string) {
 // imported reports whether class k came from the fleet, and has no own label.
 func (l *Learner) imported(k int) bool { return l.classes.imported[l.classes.names[k]] }
 
+// noteOwnLabel notes that class k has an own label.
+func (l *Learner) noteOwnLabel(k int, out *Outcome) {
+	if l.imported(k) {
+		delete(l.classes.imported, l.classes.names[k])
+		out.ClassAdded = l.classes.names[k]
+	}
+}
+
 // importedNames returns the names of the imported classes, in order.
 func (l *Learner) importedNames() []string {
 	return slices.Sorted(maps.Keys(l.classes.imported))

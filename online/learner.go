@@ -300,14 +300,6 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	}
 }
 
-// noteOwnLabel notes that class k has an own label.
-func (l *Learner) noteOwnLabel(k int, out *Outcome) {
-	if l.imported(k) {
-		delete(l.classes.imported, l.classes.names[k])
-		out.ClassAdded = l.classes.names[k]
-	}
-}
-
 // judgeHorizons adds the evidence of the horizons, the own ones and those of the fleet,
 // for a sample of class k to the minibatch, whose answer is in ws; none if weighs is false.
 func (l *Learner) judgeHorizons(k int, weight float64, weighs bool, ws *model.Workspace) {
