@@ -76,7 +76,9 @@ func (f *Fleet) clone() *Fleet {
 	if f.Guest != nil {
 		c.Guest = f.Guest.Snapshot()
 	}
-	if f.Unseen != nil {
+	if f.Unseen == f.Guest {
+		c.Unseen = c.Guest
+	} else if f.Unseen != nil {
 		c.Unseen = f.Unseen.Snapshot()
 	}
 	if f.Own != nil {
