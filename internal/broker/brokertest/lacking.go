@@ -27,6 +27,7 @@ type Lacking struct {
 	Late time.Duration // each packet is sent so much later
 
 	lost   atomic.Int32 // messages, with Unrepeated
+	passed atomic.Int32 // messages that are being passed on, with Unrepeated
 	mu     sync.Mutex
 	topics map[string]bool // of those that it keeps, if Most is set
 }
@@ -37,7 +38,7 @@ func (h *Lacking) Provides(b byte) bool {
 	switch b {
 	case mochi.OnSelectSubscribers, mochi.OnSubscribe, mochi.OnPublish:
 		return true
-	case mochi.OnDisconnect:
+	case mochi.OnDisconnect, mochi.OnPublished, mochi.OnSessionEstablish:
 		return h.Unrepeated
 	case mochi.OnPacketEncode:
 		return h.Unrepeated || h.Late > 0
@@ -60,7 +61,21 @@ func (h *Lacking) OnPacketEncode(_ *mochi.Client, p packets.Packet) packets.Pack
 	return p
 }
 
+// OnSessionEstablish waits for the messages that are being passed on: mochi acknowledges a
+// message before it passes it on, and could send it to this client before CONNACK.
+func (h *Lacking) OnSessionEstablish(*mochi.Client, packets.Packet) {
+	for range 1000 {
+		if h.passed.Load() == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (h *Lacking) OnPublished(*mochi.Client, packets.Packet) { h.passed.Add(-1) }
+
 func (h *Lacking) OnPublish(_ *mochi.Client, p packets.Packet) (packets.Packet, error) {
+	h.passed.Add(1)
 	if h.Most == 0 || !p.FixedHeader.Retain {
 		return p, nil
 	}
