@@ -160,16 +160,19 @@ func (l *Learner) learnAsGuest(x []float64, classes []int, weights []float64) er
 }
 
 // answerUnseen lets the sums Unseen of a merge answer for classes with few own labels. Nil, or
-// sums that no posterior can be made of: the fleet does not answer for them.
-func (l *Learner) answerUnseen(m *fleet.Merge) {
+// an error: the fleet does not answer for them.
+func (l *Learner) answerUnseen(m *fleet.Merge) error {
 	l.fleet.unseen = nil
 	if m == nil {
-		return
+		return nil
 	}
-	if g, err := l.newGuest(m); err == nil {
-		g.bank = nil // it learns nothing
-		l.fleet.unseen = g
+	g, err := l.newGuest(m)
+	if err != nil {
+		return fmt.Errorf("sums for unseen classes: %w", err)
 	}
+	g.bank = nil // it learns nothing
+	l.fleet.unseen = g
+	return nil
 }
 
 // followUnseen brings the answer for classes with few own labels up to date with the classes.
@@ -179,7 +182,7 @@ func (l *Learner) followUnseen() {
 		return
 	}
 	if l.outdated(u) {
-		l.answerUnseen(u.merge)
+		_ = l.answerUnseen(u.merge) // it was possible before
 	}
 	if u := l.fleet.unseen; u != nil {
 		u.view.Names = l.view.Names

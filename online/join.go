@@ -66,7 +66,8 @@ func (l *Learner) fits(m *fleet.Merge) error {
 }
 
 // merge takes over the sums of a merge, in place of those there were. An error leaves
-// the learner without a fleet.
+// the learner without a fleet; one of the sums Unseen alone is in out, and leaves it without
+// these.
 func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 	if m.Taken() == 0 {
 		l.leave()
@@ -87,7 +88,9 @@ func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 	l.takeForests(m.Forests)
 	if l.warmup.done {
 		l.mix.Teach(m.Exponents)
-		l.answerUnseen(m.Unseen)
+		if err := l.answerUnseen(m.Unseen); err != nil {
+			out.Refused = errors.Join(out.Refused, err)
+		}
 	}
 	l.publishFleet()
 	return nil

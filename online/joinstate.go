@@ -107,8 +107,8 @@ func (l *Learner) decodeUnseen(d *wire.Decoder) {
 		d.Fail("sums of %d features without a fleet of such", m.Params.D)
 		return
 	}
-	if l.answerUnseen(m); l.fleet.unseen == nil {
-		d.Fail("no posterior of these sums")
+	if err := l.answerUnseen(m); err != nil {
+		d.Abort(err)
 		return
 	}
 	l.publishFleet()

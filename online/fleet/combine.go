@@ -117,7 +117,9 @@ func (r *Receiver) sum(s *Set) (*Merge, error) {
 	r.addForests(m, forests)
 	r.addExponents(m, s)
 	if r.Mix && r.Own != nil && lacks(r.Own, s.taken(m)) {
-		m.Unseen = r.unseen(s.taken(m))
+		if m.Unseen, err = r.unseen(s.taken(m)); err != nil {
+			return nil, err
+		}
 	}
 	return m, m.set(sums)
 }

@@ -34,15 +34,15 @@ func (s *Set) taken(m *Merge) (all []*Contribution) {
 }
 
 // unseen returns the sums of the receiver and the taken members. The inducing inputs of the
-// receiver lie where its own classes are: its basis knows the others badly. Nil: the numbers
-// do not factor, and the fleet does not answer for unseen classes until the next merge.
-func (r *Receiver) unseen(taken []*Contribution) *Merge {
+// receiver lie where its own classes are: its basis knows the others badly. The error is
+// model.ErrFactor.
+func (r *Receiver) unseen(taken []*Contribution) (*Merge, error) {
 	one := *r
 	one.Horizons = r.Horizons[:1]
 	m := &Merge{Basis: *r.pool(taken, UnseenPoints*r.Params.M), Horizons: one.Horizons, Weights: []float64{1}}
 	p, err := newProjector(&m.Basis, r.Units)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	sums := map[string]*sum{}
 	for _, c := range append([]*Contribution{r.Own}, taken...) {
@@ -50,10 +50,7 @@ func (r *Receiver) unseen(taken []*Contribution) *Merge {
 			one.add(&Member{}, c, nil, p, nil, sums)
 		}
 	}
-	if m.set(sums) != nil {
-		return nil
-	}
-	return m
+	return m, m.set(sums)
 }
 
 // encodeUnseen appends the sums Unseen of a merge.
