@@ -121,3 +121,39 @@ func TestNamedTests(t *testing.T) {
 		}
 	}
 }
+
+// TestNamedCommands checks that each test and benchmark that a document runs with
+// go test exists: every alternative of -run and -bench names one.
+func TestNamedCommands(t *testing.T) {
+	declared := map[string][]string{}
+	function := regexp.MustCompile(`(?m)^func ((Test|Fuzz|Benchmark)[A-Z]\w+)\(`)
+	for _, source := range sources(t) {
+		for _, m := range function.FindAllStringSubmatch(source, -1) {
+			option := map[bool]string{false: "run", true: "bench"}[m[2] == "Benchmark"]
+			declared[option] = append(declared[option], m[1])
+		}
+	}
+	all, err := documents(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := regexp.MustCompile(`-(run|bench)[ \n]+('[^']+'|[^ \n'` + "`" + `]+)`)
+	alternatives := regexp.MustCompile(`(\([^)]*\)|[^|(])+`)
+	for _, doc := range all {
+		if path.Ext(doc) != ".md" || doc == "CHANGELOG.md" {
+			continue
+		}
+		for _, m := range options.FindAllStringSubmatch(read(t, doc), -1) {
+			pattern, _, _ := strings.Cut(strings.ReplaceAll(strings.Trim(m[2], "'"), `\|`, "|"), "/")
+			if pattern == "^$" || pattern == "none" || m[1] == "bench" && pattern == "." {
+				continue
+			}
+			for _, alternative := range alternatives.FindAllString(pattern, -1) {
+				is, err := regexp.Compile(alternative)
+				if err != nil || !slices.ContainsFunc(declared[m[1]], is.MatchString) {
+					t.Errorf("%s runs -%s %s: no package declares %s (%v)", doc, m[1], m[2], alternative, err)
+				}
+			}
+		}
+	}
+}
