@@ -64,6 +64,8 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 			doubt("store.path", "%v", err)
 		} else if err != nil {
 			errs = append(errs, exit.With(exit.Store, err))
+		} else if err := process.Writable(folder); err != nil {
+			unsure("store.path", err)
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		unsure("store.path", err)
@@ -104,7 +106,7 @@ func examineState(d *Diagnosis, cfg *config.Config) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		d.fail(name, "this user cannot read it: "+err.Error(), "run doctor as the daemon's user; then chown the file to it")
+		d.fail(name, "this user cannot use it: "+err.Error(), "run doctor as the daemon's user; then chown the file to it")
 	case errors.Is(err, persist.ErrDamaged):
 		d.warn(name, err.Error(), "edge verify says what would be lost; if a backup has more, edge restore puts it in its place")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -112,8 +114,8 @@ func examineState(d *Diagnosis, cfg *config.Config) {
 	}
 }
 
-// fits returns the reason why a daemon under the configuration cannot continue from
-// a state, and the models in it that the configuration does not name. A state that a
+// fits returns the reason why a daemon under the configuration and of this user cannot continue
+// from a state, and the models in it that the configuration does not name. A state that a
 // daemon has open fits; one that the next start repairs is ErrDamaged; a model that it does not
 // hold, or that has learnt nothing, begins anew.
 func fits(c *config.Config, path string) (unused []string, err error) {
@@ -125,6 +127,9 @@ func fits(c *config.Config, path string) (unused []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := process.Writable(path); err != nil {
+		return nil, err
+	}
 	c = statefile.Effective(store, c)
 	unused = statefile.Unused(store, c)
 	for _, name := range field.Names(c.Models) {
