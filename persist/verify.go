@@ -32,6 +32,7 @@ type ModelOutcome struct {
 	First, Last uint64
 	Pending     uint64 // samples whose labels have not come, and labelled ones that are kept for corrections
 	Loss        Loss   // that a repair by Open would cause
+	Refused     bool   // the newest state is sealed, and cannot be decoded: Open carries it over as it is
 }
 
 // Decoder tries to decode the state of a model whose configuration has the given
@@ -114,6 +115,7 @@ func (v *Outcome) addModels(file io.ReaderAt, decode Decoder) error {
 			if g.Bytes = len(state); errors.Is(err, online.ErrNewer) {
 				return fmt.Errorf("model %s: %w", name, err)
 			} else if err != nil {
+				m.Refused = m.Refused || i == n
 				v.Problems = append(v.Problems, fmt.Sprintf("%s: the state of generation %d cannot be used: %v", name, g.Generation, err))
 			}
 			m.Checkpoints = append(m.Checkpoints, g)

@@ -44,7 +44,8 @@ func TestVerifyState(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := edge(t, "verify", path)
-	if code != exit.Store || !strings.Contains(errOut, "is damaged") {
+	const remedy = "is damaged; edge run does not start from it: with the daemon stopped, edge restore puts a backup in its place; edge reset with --model bad gives up what cannot be read"
+	if code != exit.Store || !strings.Contains(errOut, remedy) {
 		t.Errorf("verify exits with %d: %s", code, errOut)
 	}
 	for _, want := range []string{

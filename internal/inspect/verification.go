@@ -32,8 +32,9 @@ type VerifiedModel struct {
 	StateLost    bool               `json:"state_lost"` // no checkpoint is left
 	SamplesLost  uint64             `json:"samples_lost"`
 	PendingLost  uint64             `json:"pending_lost"`
-	MoreLost     bool               `json:"more_lost"` // the newest transactions may be lost, and with them samples that are not counted
-	Notes        []string           `json:"notes"`     // descriptions of the damage
+	MoreLost     bool               `json:"more_lost"`     // the newest transactions may be lost, and with them samples that are not counted
+	Refused      bool               `json:"state_refused"` // no learner can continue from the newest checkpoint, whose bytes are those that were written
+	Notes        []string           `json:"notes"`         // descriptions of the damage
 }
 
 // DecodeState returns an error if a learner cannot continue from a state.
@@ -55,7 +56,7 @@ func NewVerification(path string, v *persist.Outcome) *Verification {
 	for _, m := range v.Models {
 		r.Models = append(r.Models, VerifiedModel{
 			Model: m.Model, Checkpoints: generationReports(m.Checkpoints), JournalFirst: m.First, JournalLast: m.Last,
-			Pending: m.Pending, StateLost: m.Loss.State, SamplesLost: m.Loss.Samples, PendingLost: m.Loss.Pending, MoreLost: m.Loss.More, Notes: append([]string{}, m.Loss.Notes...),
+			Pending: m.Pending, StateLost: m.Loss.State, SamplesLost: m.Loss.Samples, PendingLost: m.Loss.Pending, MoreLost: m.Loss.More, Refused: m.Refused, Notes: append([]string{}, m.Loss.Notes...),
 		})
 	}
 	return r
@@ -64,7 +65,15 @@ func NewVerification(path string, v *persist.Outcome) *Verification {
 // Remedy returns the next step for a damaged file.
 func (r *Verification) Remedy() string {
 	const restore = "with the daemon stopped, edge restore puts a backup in its place"
+	var refused []string
+	for _, m := range r.Models {
+		if m.Refused {
+			refused = append(refused, "--model "+m.Model)
+		}
+	}
 	switch {
+	case len(refused) > 0:
+		return "edge run does not start from it: " + restore + "; edge reset with " + strings.Join(refused, ", then with ") + " gives up what cannot be read"
 	case len(r.Models) == 0:
 		return "nothing in it can be used: " + restore + ", or edge run begins anew and keeps the damaged file beside it"
 	case slices.ContainsFunc(r.Models, func(m VerifiedModel) bool { return m.StateLost || m.SamplesLost > 0 || m.MoreLost }):
