@@ -85,7 +85,7 @@ func Dial(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
 		c.paho.Disconnect(0)
 		return nil, context.Cause(ctx)
 	}
-	if err := token.Error(); err != nil {
+	if err := mqtt.ConnectError(token.Error()); err != nil {
 		return nil, err
 	}
 	c.Resumed = token.(*paho.ConnectToken).SessionPresent()

@@ -334,7 +334,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	for _, stop := range aborts {
 		aborted = !stop() || aborted
 	}
-	if err := token.Error(); err != nil {
+	if err := ConnectError(token.Error()); err != nil {
 		advice := Advice(err)
 		if errors.Is(err, io.EOF) { // upon the Last Will
 			advice += " Or does it refuse retained messages, or mqtt.qos? `edge doctor` tells."

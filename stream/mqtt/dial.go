@@ -57,6 +57,19 @@ func (m Config) ClientOptions(id string) (*paho.ClientOptions, error) {
 	return opts, nil
 }
 
+// ConnectError returns the error of a failed connection in place of paho's: that of the network
+// alone, or that the broker refuses.
+func ConnectError(err error) error {
+	if both, ok := err.(interface{ Unwrap() []error }); ok && errors.Is(err, packets.ErrorNetworkError) {
+		causes := both.Unwrap()
+		return causes[len(causes)-1]
+	}
+	if err != nil {
+		err = fmt.Errorf("the broker refuses the connection: %w", err)
+	}
+	return err
+}
+
 // Advice returns the remedy for a failed connection, as the end of a sentence; "" if there is none.
 func Advice(err error) string {
 	switch alert := brokersAlert(err); {
@@ -73,6 +86,10 @@ func Advice(err error) string {
 		return "check mqtt.username and mqtt.password, and the broker's access list"
 	case errors.Is(err, packets.ErrorRefusedIDRejected):
 		return "the broker does not accept mqtt.client_id"
+	case errors.Is(err, packets.ErrorRefusedServerUnavailable):
+		return "it starts, stops, or has no room for another connection: its log may say more"
+	case errors.Is(err, packets.ErrorRefusedBadProtocolVersion):
+		return "it has to accept MQTT 3.1.1"
 	case errors.As(err, new(x509.CertificateInvalidError)):
 		return "check the clock of this machine, and the broker's certificate"
 	case errors.As(err, new(x509.UnknownAuthorityError)):

@@ -3,6 +3,7 @@ package mqtt
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
 // A server that accepts connections and never answers is no MQTT broker, most likely:
@@ -69,7 +72,7 @@ func TestAdviceWithoutBroker(t *testing.T) {
 		cfg := DefaultConfig()
 		cfg.Servers = []string{server}
 		client := NewClient(Options{Config: cfg, ID: "edge-test", ConnectTimeout: longWait, Dial: Dial})
-		if _, err := client.connect(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := client.connect(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "mqtt: connect: dial tcp") {
 			t.Errorf("%s: %v", server, err)
 		}
 	}
@@ -79,7 +82,31 @@ func TestAdviceWithoutBroker(t *testing.T) {
 		t.Errorf("%v: %q", err, Advice(err))
 	}
 	unreached := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
-	if got := Advice(fmt.Errorf("network Error : %w", unreached)); !strings.Contains(got, "no way to the broker") {
+	if got := Advice(unreached); !strings.Contains(got, "no way to the broker") {
 		t.Errorf("the advice is %q", got)
+	}
+}
+
+// The error of a refusal says who refuses, and has a remedy; paho's is "server Unavailable" and the like.
+func TestBrokerRefuses(t *testing.T) {
+	for code, want := range packets.ConnErrors {
+		if code == packets.Accepted || code > packets.ErrRefusedNotAuthorised {
+			continue
+		}
+		cfg := DefaultConfig()
+		cfg.Servers = []string{"mqtt://broker.test"}
+		client := NewClient(Options{Config: cfg, ID: "edge-test", ConnectTimeout: longWait, Dial: func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
+			here, there := net.Pipe()
+			go func() {
+				if _, err := packets.ReadPacket(there); err == nil {
+					there.Write([]byte{packets.Connack << 4, 2, 0, code})
+				}
+			}()
+			return here, nil
+		}})
+		_, err := client.connect(t.Context())
+		if !errors.Is(err, want) || !strings.HasPrefix(err.Error(), fmt.Sprintf("mqtt: connect: the broker refuses the connection: %v: ", want)) {
+			t.Errorf("code %d: %v", code, err)
+		}
 	}
 }
