@@ -54,15 +54,6 @@ func (c Certificate) Load() (tls.Certificate, error) {
 	return mqtt.LoadKeyPair(c.Cert, c.Key)
 }
 
-// ReadPassword returns the password; an empty one is an error.
-func (h HTTP) ReadPassword() (string, error) {
-	text, err := h.Password.Resolve()
-	if err == nil && text == "" {
-		err = errors.New("the password is empty")
-	}
-	return text, err
-}
-
 // Validate returns the error of every wrong key. control reports whether the page
 // accepts labels.
 func (h HTTP) Validate(control bool) error {
@@ -97,7 +88,7 @@ func (h HTTP) Validate(control bool) error {
 func (h HTTP) Readable() error {
 	var errs []error
 	if !h.Password.IsZero() {
-		if _, err := h.ReadPassword(); err != nil {
+		if _, err := h.Password.Resolve(); err != nil {
 			errs = append(errs, fmt.Errorf("http.password: %w", err))
 		}
 	}

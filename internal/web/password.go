@@ -48,7 +48,7 @@ func newPassword(cfg config.HTTP, log *slog.Logger) *password {
 	}
 	p := &password{log: log, until: map[netip.Prefix]time.Time{}}
 	p.digest = &fileCache[[sha256.Size]byte]{name: "http.password", log: log, load: func() (none [sha256.Size]byte, err error) {
-		text, err := cfg.ReadPassword()
+		text, err := cfg.Password.Resolve()
 		if err != nil {
 			return none, err
 		}

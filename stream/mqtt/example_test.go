@@ -80,5 +80,5 @@ func ExampleSecret() {
 	s := mqtt.Secret{Env: "EXAMPLE_WITHOUT_A_VALUE"}
 	_, err := s.Resolve()
 	fmt.Println(err)
-	// Output: read secret: environment variable EXAMPLE_WITHOUT_A_VALUE is not set
+	// Output: read secret: environment variable EXAMPLE_WITHOUT_A_VALUE is not set, or empty
 }

@@ -31,8 +31,8 @@ func (s Secret) Validate() error {
 }
 
 // Resolve reads the secret. It is called for each connection, so that a renewed
-// secret is used by the next one. The result is empty if no secret is configured. No
-// error contains the secret.
+// secret is used by the next one. The result is empty if no secret is configured; an empty
+// secret is an error. No error contains the secret.
 func (s Secret) Resolve() (string, error) {
 	switch {
 	case s.File != "":
@@ -48,11 +48,14 @@ func (s Secret) Resolve() (string, error) {
 		if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") {
 			return "", fmt.Errorf("read secret: %s is UTF-16: save it as UTF-8", path)
 		}
-		return strings.TrimRight(strings.TrimPrefix(text, "\ufeff"), "\r\n"), nil
+		if text = strings.TrimRight(strings.TrimPrefix(text, "\ufeff"), "\r\n"); text == "" {
+			return "", fmt.Errorf("read secret: %s is empty", path)
+		}
+		return text, nil
 	case s.Env != "":
-		v, ok := os.LookupEnv(s.Env)
-		if !ok {
-			return "", fmt.Errorf("read secret: environment variable %s is not set", s.Env)
+		v := os.Getenv(s.Env)
+		if v == "" {
+			return "", fmt.Errorf("read secret: environment variable %s is not set, or empty", s.Env)
 		}
 		return v, nil
 	}

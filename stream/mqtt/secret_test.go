@@ -49,7 +49,12 @@ func TestSecret(t *testing.T) {
 	if _, err := (Secret{File: wide}).Resolve(); err == nil || !strings.Contains(err.Error(), "UTF-16: save it as UTF-8") {
 		t.Errorf("the error of UTF-16: %v", err)
 	}
-	for _, s := range []Secret{{File: filepath.Join(dir, "absent")}, {Env: "ABSENT_VARIABLE"}} {
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, []byte("\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("EMPTY_VARIABLE", "")
+	for _, s := range []Secret{{File: filepath.Join(dir, "absent")}, {File: empty}, {Env: "ABSENT_VARIABLE"}, {Env: "EMPTY_VARIABLE"}} {
 		if got, err := s.Resolve(); err == nil {
 			t.Errorf("%+v resolves to %q, want an error", s, got)
 		}
