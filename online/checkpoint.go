@@ -9,14 +9,16 @@ import (
 
 // checkpoints is the state of a Loop's checkpoints.
 type checkpoints struct {
-	room    chan struct{} // holds an element while MakeRoom is requested
-	due     *time.Ticker
-	saved   uint64      // seq of the newest checkpoint
-	unsaved uint64      // approximate bytes of the records learnt since
-	twice   bool        // the checkpoint before has the same seq
-	noRoom  time.Time   // when making room last failed
-	size    int         // bytes of the newest checkpoint
-	made    atomic.Bool // room was made, as far as possible, since the last record
+	room     chan struct{} // holds an element while MakeRoom is requested
+	due      *time.Ticker
+	saved    uint64      // seq of the newest checkpoint
+	unsaved  uint64      // approximate bytes of the records learnt since
+	twice    bool        // the checkpoint before has the same seq
+	failed   time.Time   // when the newest attempt failed
+	failures int         // since a checkpoint was made
+	noRoom   time.Time   // when making room last failed
+	size     int         // bytes of the newest checkpoint
+	made     atomic.Bool // room was made, as far as possible, since the last record
 }
 
 // Checkpointer makes a learner's state durable; seq is that of the last record in it. It
@@ -25,8 +27,9 @@ type Checkpointer interface {
 	Checkpoint(model string, seq uint64, state []byte) error
 }
 
-// roomRetry is the pause after an attempt to make room that failed.
-const roomRetry = time.Minute
+// checkpointRetry is the pause of what is repeated with each minibatch: after a failed attempt to
+// make room, and after the second of a checkpoint by samples or size.
+const checkpointRetry = time.Minute
 
 // MakeRoom requests checkpoints that are not due yet, because the journal is full:
 // it drops the records that two of them hold. It reports whether that had been done, or
@@ -63,7 +66,8 @@ func (lp *Loop) schedule() {
 }
 
 func (lp *Loop) checkpointIfDue() {
-	if lp.opts.Samples > 0 && lp.seq-lp.checkpoints.saved >= lp.opts.Samples || lp.opts.Bytes > 0 && lp.checkpoints.unsaved >= lp.opts.Bytes {
+	due := lp.opts.Samples > 0 && lp.seq-lp.checkpoints.saved >= lp.opts.Samples || lp.opts.Bytes > 0 && lp.checkpoints.unsaved >= lp.opts.Bytes
+	if due && (lp.checkpoints.failures < 2 || time.Since(lp.checkpoints.failed) >= checkpointRetry) {
 		lp.checkpoint()
 	}
 }
@@ -79,7 +83,7 @@ func (lp *Loop) checkpoint() error {
 // makeRoom saves the state in both generations, unless they have it.
 func (lp *Loop) makeRoom() {
 	defer lp.checkpoints.made.Store(true)
-	if lp.opts.Checkpointer == nil || lp.seq == 0 || !lp.checkpoints.noRoom.IsZero() && time.Since(lp.checkpoints.noRoom) < roomRetry {
+	if lp.opts.Checkpointer == nil || lp.seq == 0 || time.Since(lp.checkpoints.noRoom) < checkpointRetry {
 		return
 	}
 	lp.checkpoints.noRoom = time.Time{}
@@ -108,10 +112,13 @@ func (lp *Loop) save() error {
 	err := lp.opts.Checkpointer.Checkpoint(lp.opts.Model, lp.seq, state)
 	lp.heartbeat()
 	if err != nil {
+		lp.checkpoints.failed = time.Now()
+		lp.checkpoints.failures++
 		lp.opts.Log.Error("checkpoint failed; the journal keeps its records", "model", lp.opts.Model, "seq", lp.seq, "error", err)
 		lp.notify(Notice{Kind: NoticeCheckpointFailed, Detail: err.Error(), Seq: lp.seq})
 		return err
 	}
+	lp.checkpoints.failures = 0
 	lp.checkpoints.twice = lp.checkpoints.saved == lp.seq
 	lp.checkpoints.saved, lp.checkpoints.unsaved, lp.checkpoints.size = lp.seq, 0, len(state)
 	return nil

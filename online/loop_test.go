@@ -292,7 +292,7 @@ func TestLoopMakesRoom(t *testing.T) {
 		ask(false, 2, 20)
 		disk.fail = nil
 		ask(true, 2, 20) // too soon
-		time.Sleep(roomRetry)
+		time.Sleep(checkpointRetry)
 		ask(true, 4, 21)
 		stop()
 		if err := <-done; err != nil {
