@@ -11,8 +11,12 @@ import (
 	"edge/stream/fleet"
 )
 
-// leastContribution is the smallest fleet.max_message.
-const leastContribution = 4 << 10
+const (
+	leastContribution = 4 << 10 // the smallest fleet.max_message
+	tinyContribution  = 64      // tells a limit on sizes from missing rights
+
+	limitOfSize = "raise the broker's limit (mosquitto: message_size_limit, max_packet_size; EMQX: max_packet_size, and max_payload_size of retainer)"
+)
 
 // fleets tests for each member of a fleet whether the broker keeps a retained message of
 // the size of a contribution, and sends it to subscriptions with a wildcard. Brokers
@@ -36,10 +40,14 @@ func (p *brokerProbe) fleets(ctx context.Context) error {
 			if kept, err = p.keeps(ctx, topics, p.cfg.Node, size); err != nil {
 				return err
 			}
-			if kept || size == leastContribution {
+			if kept || size == tinyContribution {
 				break
 			}
-			size, above = max(size/2, leastContribution), size
+			if above = size; size == leastContribution {
+				size = tinyContribution
+			} else {
+				size = max(size/2, leastContribution)
+			}
 		}
 		figure := map[string]int{"kept": size, "max_message": need}
 		switch {
@@ -47,9 +55,13 @@ func (p *brokerProbe) fleets(ctx context.Context) error {
 			figure["kept"] = 0
 			p.d.add(check, Fail, "what this node publishes below "+own+"/ does not come back: the others would not hear of it",
 				fmt.Sprintf("let user %s write %s and %s/#, and read %s; retained messages have to be kept, and sent to subscriptions with a wildcard (docs/guide/fleet.md)", p.user(), own, own, topics.Filter()), figure)
+		case size < leastContribution:
+			figure["kept"] = 0
+			p.d.add(check, Fail, fmt.Sprintf("the broker keeps no messages of %s, which contributions need: the others would not hear of this node", terminal.Bytes(leastContribution)), limitOfSize, figure)
+			continue // it keeps no common basis either
 		case size < need:
 			p.d.add(check, Warn, fmt.Sprintf("the broker keeps contributions of %s, and not of %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(above))),
-				fmt.Sprintf("set models.%s.fleet.max_message to %d, so that larger ones go in parts; or raise the broker's limit (mosquitto: message_size_limit, max_packet_size; EMQX: max_packet_size, and max_payload_size of retainer)", name, size), figure)
+				fmt.Sprintf("set models.%s.fleet.max_message to %d, so that larger ones go in parts; or "+limitOfSize, name, size), figure)
 		default:
 			p.d.add(check, OK, fmt.Sprintf("the broker keeps contributions of %s, and sends them to subscriptions with a wildcard", terminal.Bytes(uint64(need))), "", figure)
 		}

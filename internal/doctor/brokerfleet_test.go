@@ -37,6 +37,7 @@ func TestDeliveryIsTried(t *testing.T) {
 		"size":      {mosquitto("message_size_limit 20000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 12.0 KiB, and not of 24.0 KiB → set models.bearing.fleet.max_message to 12288"}},
 		"packet":    {mosquitto("max_packet_size 60000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 48.0 KiB, and not of 96.0 KiB"}},
 		"least":     {mosquitto("max_packet_size 5000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 4.0 KiB, and not of 6.0 KiB → set models.bearing.fleet.max_message to 4096"}},
+		"too small": {mosquitto("message_size_limit 2000\n"), "pump", Fail, []string{"fail fleet mill: the broker keeps no messages of 4.0 KiB, which contributions need: the others would not hear of this node → raise the broker's limit (mosquitto: message_size_limit"}},
 		"rights":    {mosquitto("acl_file " + rights + "\n"), "pump", Fail, []string{"fail fleet mill: what this node publishes below edge/fleet/mill/pi1/ does not come back", "let user (none) write edge/fleet/mill/pi1 and edge/fleet/mill/pi1/#"}},
 		"wildcards": {(&brokertest.Lacking{Unretained: true}).Start, "pump", Fail, []string{noWildcards}},
 		"few":       {(&brokertest.Lacking{Most: 3}).Start, "pump", Warn, []string{"warn retained messages: of 8 more the broker keeps 2: it limits their number", kept}},
