@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -54,4 +55,33 @@ func written(path, key string) string {
 		}
 	}
 	return ""
+}
+
+// belongs returns the sections that have a key, nil if they are many: those of a configuration, of a
+// stream, of an entry of labels and of a model.
+func belongs(key string) (sections []string) {
+	var visit func(t reflect.Type, path string)
+	visit = func(t reflect.Type, path string) {
+		for t.Kind() == reflect.Map || t.Kind() == reflect.Slice {
+			if t.Kind() == reflect.Map {
+				path += ".NAME"
+			}
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct {
+			return
+		}
+		visitFields(reflect.New(t).Elem(), func(name string, field reflect.Value) {
+			if name == key && path != "" {
+				sections = append(sections, path)
+			}
+			visit(field.Type(), joinKey(path, name))
+		})
+	}
+	visit(reflect.TypeFor[Config](), "")
+	if len(sections) > 3 {
+		return nil
+	}
+	slices.Sort(sections)
+	return sections
 }

@@ -290,9 +290,15 @@ func (d *decoder) mapping(node *yaml.Node, path string, done map[string]bool, se
 		d.where[joinKey(path, key)] = position{k.Line, k.Column}
 		if known := set(key, value); known != nil {
 			hint := "; the keys are " + strings.Join(known, ", ")
-			if write := written(path, key); write != "" {
+			in := strings.Join(belongs(key), " and of ")
+			switch write, near := written(path, key), field.Nearest(key, known); {
+			case write != "":
 				hint = "; write " + write
-			} else if near := field.Nearest(key, known); near != "" {
+			case in != "" && near != "":
+				hint = fmt.Sprintf("; it is a key of %s, or did you mean %q?", in, near)
+			case in != "":
+				hint = "; it is a key of " + in
+			case near != "":
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
 			d.report(k, "unknown key %q in %s%s", key, orRoot(path), hint)
