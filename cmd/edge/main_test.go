@@ -121,6 +121,7 @@ func TestExitCodes(t *testing.T) {
 		"no configuration":          {[]string{"request", "ping", "--node", "hall"}, exit.Config, "prints one to begin with; --broker URL does without"},
 		"a broker without a node":   {[]string{"request", "ping", "--broker", "mqtt://x"}, exit.Usage, "--broker needs --node NAME: edge top --broker URL finds the nodes"},
 		"a node of no name":         {[]string{"request", "ping", "--broker", "mqtt://x", "--node", "Hall 1"}, exit.Usage, "--node Hall 1: want a name of [a-z0-9_-]"},
+		"data without quotes":       {[]string{"request", "learning", "--broker", "mqtt://x", "--node", "hall", "--data", "OFF"}, exit.Usage, `--data "OFF" is not JSON: want an object in single quotes, such as '{"class": "worn"}'`},
 		"a reset of no model":       {[]string{"request", "reset", "--broker", "mqtt://x", "--node", "hall"}, exit.Usage, "name the model, as edge request reset MODEL"},
 		"no such letter":            {[]string{"run", "-x"}, exit.Usage, "unknown shorthand flag: 'x'"},
 		"too few arguments":         {[]string{"eval"}, exit.Usage, "requires at least 1 arg(s), only received 0\nUsage: edge eval FILE... [flags]\nTry `edge eval --help`."},

@@ -59,7 +59,7 @@ docs/guide/control.md lists the verbs and what they do:
 			}
 			cfg.MQTT, cfg.Node = mqtt, cmp.Or(node, cfg.Node)
 			if data != "" && !gjson.Valid(data) {
-				return exit.With(exit.Usage, fmt.Errorf("--data %.40q is not JSON", data))
+				return exit.With(exit.Usage, fmt.Errorf(`--data %.40q is not JSON: want an object in single quotes, such as '{"class": "worn"}'`, data))
 			}
 			what := args[0]
 			if what == "reset" && len(args) == 1 {

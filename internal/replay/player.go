@@ -373,7 +373,7 @@ func (b *playback) await(ctx context.Context, row int, silence time.Duration) er
 		case last != seen:
 			since, seen = time.Now(), last
 		case ready && time.Since(since) > silence:
-			b.explain(fmt.Sprintf("the daemon has predicted nothing on %s since row %d; going on slowly%s", b.Topic, last, b.seenBefore(last)))
+			b.explain(fmt.Sprintf("the daemon has predicted nothing on %s since row %d; going on slowly%s", b.Topic, last, b.unanswered(last)))
 			return nil
 		case !ready && time.Since(since) > holdPatience:
 			b.explain(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", b.follower.base))
@@ -388,12 +388,16 @@ func (b *playback) await(ctx context.Context, row int, silence time.Duration) er
 	}
 }
 
-// seenBefore is the likely reason why no row of signals at all is predicted.
-func (p *Player) seenBefore(last int) string {
-	if p.Raw == nil || last > 0 {
+// unanswered has the likely reasons why no row at all is predicted.
+func (p *Player) unanswered(last int) string {
+	if last > 0 {
 		return ""
 	}
-	return ". If it has had rows of these devices with later times, as from another replay, these count as late: later times, or another name of the device, are new to it"
+	why := ". If none of its streams takes this topic, --topic gives another one"
+	if p.Raw != nil {
+		why += ". If it has had rows of these devices with later times, as from another replay, these count as late: later times, or another name of the device, are new to it"
+	}
+	return why
 }
 
 // explain calls Waiting with the reason for a pause, once in each pause.
