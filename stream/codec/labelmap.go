@@ -94,9 +94,13 @@ func CheckLabel(text string) error {
 
 // setLabel sets the label of a reading from a text. One that the map has for no label is as null.
 func (s *schema) setLabel(r *Reading, text string) *Refusal {
-	if err := CheckLabel(text); err != nil {
+	err, blank := CheckLabel(text), strings.TrimSpace(text) == ""
+	if _, mapped := s.labels[text]; err == nil && blank && !mapped { // as of a text of fixed length
+		err = errors.New("has spaces alone")
+	}
+	if err != nil {
 		remedy := ""
-		if text == "" && len(s.names) > 0 { // a sample may have none
+		if blank && len(s.names) > 0 { // a sample may have none
 			remedy = "; send null, or no " + s.label + ", for a sample without a label"
 		}
 		return Refuse(BadLabel, "%s %w%s", s.label, err, remedy)

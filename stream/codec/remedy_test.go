@@ -59,6 +59,7 @@ func TestRemedies(t *testing.T) {
 		{FormatJSON, `{'x': 1, 'y': None}`, "malformed: byte 2: invalid character '\\'' looking for beginning of object key string; JSON has double quotes"},
 		{FormatJSON, `{x:1}`, "JSON has double quotes around keys and texts"},
 		{FormatJSON, `{"x":1,"label":""}`, "bad_label: label has 0 bytes: want 1 to 256; send null, or no label, for a sample without a label"},
+		{FormatJSON, `{"x":1,"label":"  "}`, "bad_label: label has spaces alone; send null, or no label, for a sample without a label"},
 		{FormatValue, `{"value":21.5}`, "format: json the path of the value in fields"},
 		{FormatCBOR, "\xa1\x61x\xd8\x57\x50" + strings.Repeat("\x00", 16), "malformed: tag 87, a typed array of other numbers than floats of 16, 32 or 64 bits and whole numbers, is not read"},
 		{FormatCBOR, "\xa1\x61x\xd8\x55\x43\x00\x00\x00", "malformed: tag 85, a typed array: want a byte string of numbers of 4 bytes each"},
