@@ -100,10 +100,18 @@ func TestRemedyOfMissingFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	from := tempPath(t)
+	closeStore(t, newStore(t, from, Options{}))
 	for name, want := range map[string]error{"none": fs.ErrNotExist, "file": syscall.ENOTDIR} {
-		_, err := Open(filepath.Join(folder, name, "edge.db"), Options{})
-		if !errors.Is(err, want) || !strings.HasSuffix(err.Error(), "; make the folder, or choose another state file") {
-			t.Errorf("%s: error %v", name, err)
+		path := filepath.Join(folder, name, "edge.db")
+		for what, do := range map[string]func() error{
+			"Open":    func() error { _, err := Open(path, Options{}); return err },
+			"Backup":  func() error { _, err := Backup(from, path); return err },
+			"Restore": func() error { _, err := Restore(from, path); return err },
+		} {
+			if err := do(); !errors.Is(err, want) || !strings.HasSuffix(err.Error(), "; make the folder, or choose another path") {
+				t.Errorf("%s, %s: error %v", what, name, err)
+			}
 		}
 	}
 }

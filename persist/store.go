@@ -135,7 +135,7 @@ func Open(path string, opts Options) (*Store, error) {
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return "; make the folder, or choose another state file"
+		return "; make the folder, or choose another path"
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("; run this as the owner of the file, or give the file and its folder to the user of this program, %d, by chown", os.Geteuid())
 	}
