@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"edge/online"
@@ -44,6 +45,14 @@ func (c *Config) Validate() error {
 	s := c.Store
 	if s.Path == "" {
 		errs.add("store.path", "want the path of a file")
+	}
+	for _, of := range [...]struct{ key, path string }{
+		{"store.path", s.Path}, {"mqtt.password.file", c.MQTT.Password.File}, {"mqtt.tls.ca", c.MQTT.TLS.CA}, {"mqtt.tls.cert", c.MQTT.TLS.Cert}, {"mqtt.tls.key", c.MQTT.TLS.Key},
+		{"http.password.file", c.HTTP.Password.File}, {"http.tls.cert", c.HTTP.TLS.Cert}, {"http.tls.key", c.HTTP.TLS.Key},
+	} {
+		if rest, home := strings.CutPrefix(of.path, "~/"); home {
+			errs.add(of.key, "%s: only a shell knows ~: want ${HOME}/%s", of.path, rest)
+		}
 	}
 	if s.MaxSize < codec.MiB {
 		errs.add("store.max_size", "%v: want at least 1MiB", s.MaxSize)

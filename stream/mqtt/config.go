@@ -3,6 +3,7 @@ package mqtt
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -144,11 +145,13 @@ func (m Config) Validate() error {
 		case strings.Contains(s, "@"): // it may have a password, also where it cannot be read
 			errs = append(errs, errors.New("servers: an address has a user or password in it: want username and password as keys, and %40 for any other @"))
 		case s != "" && serverPorts[first] == "" && !strings.Contains(s, "://"): // a host, and perhaps a port, as other programs take it
-			errs = append(errs, field.Check(false, "servers", s, "mqtt://"+s+", or mqtts:// with TLS"))
+			errs = append(errs, field.Check(false, "servers", s, "mqtt://"+hostOf(s)+", or mqtts:// with TLS"))
 		case err != nil:
 			errs = append(errs, errors.New("servers: an address cannot be read: want scheme://host:port"))
 		case serverPorts[u.Scheme] == "" || u.Hostname() == "":
 			errs = append(errs, field.Check(false, "servers", s, "tcp://, mqtt://, ssl://, mqtts://, ws:// or wss:// and a host"))
+		case strings.Contains(u.Hostname(), ":") && hostOf(u.Hostname()) == u.Hostname(): // its last part was taken for a port
+			errs = append(errs, field.Check(false, "servers", s, u.Scheme+"://"+hostOf(u.Host)+", an address of IPv6 in brackets"))
 		case u.Port() != "":
 			port, err := strconv.Atoi(u.Port())
 			errs = append(errs, field.Check(err == nil && port >= 1 && port <= 65535, "servers", s, "a port of 1 to 65535"))
@@ -161,6 +164,14 @@ func (m Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// hostOf returns a host as an address of a server has it: that of IPv6 in brackets.
+func hostOf(host string) string {
+	if at, err := netip.ParseAddr(host); err == nil && at.Is6() {
+		return "[" + host + "]"
+	}
+	return host
 }
 
 // OutboxConfig bounds the publications that wait. When it is full the oldest one
