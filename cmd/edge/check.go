@@ -56,7 +56,7 @@ if the broker does not do what the configuration needs.`,
 			}
 			out := terminal.Writer{To: cmd.OutOrStdout()}
 			doctor.Describe(out, path, c, verbose)
-			for _, d := range slices.Concat(doubts, doctor.SignalDoubts(c), c.UnusedVariables(os.Environ())) {
+			for _, d := range slices.Concat(doubts, doctor.StreamDoubts(c), c.UnusedVariables(os.Environ())) {
 				fmt.Fprintln(out, "warning ", d)
 			}
 			for _, e := range append(c.Exposures(path), c.HTTP.Exposures(c.Control.Enabled)...) {

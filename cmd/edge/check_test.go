@@ -70,6 +70,7 @@ func TestCheckLooksAtFiles(t *testing.T) {
 		"no password of HTTP":                   {"http: {password: {file: /no/such/password}}", exit.Config, "http.password: "},
 		"no certificate there":                  {fmt.Sprintf("http: {tls: {cert: %q, key: %q}}", noPEM, noPEM), exit.Config, "http.tls: "},
 		"HTTP's, elsewhere":                     {`http: {password: {file: "${EDGE_NOT_SET}/password"}}`, exit.OK, "warning  http.password: ${EDGE_NOT_SET} is not set here"},
+		"a stream of no model":                  {"", exit.OK, "warning  streams.r: no model uses it, so that nothing subscribes to its topics"},
 		"password set":                          {"mqtt: {username: u, password: {env: EDGE_TEST_SECRET}}", exit.OK, "is valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,6 +78,9 @@ func TestCheckLooksAtFiles(t *testing.T) {
 			text := "streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]}}\nmodels: {bearing: {streams: [vibration]}}\n" + tc.more + "\n"
 			if strings.HasPrefix(name, "an older format") { // whose model has this shape
 				text = strings.NewReplacer("[rms, kurtosis, peak_hz]", "[a, b, c]", "[vibration]}", "[vibration], horizons: [inf], window: 0}").Replace(text)
+			}
+			if name == "a stream of no model" {
+				text = strings.Replace(text, "streams: {", "streams: {r: {topics: [r], features: [a]}, ", 1)
 			}
 			code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "edge.yaml", text))
 			if code != tc.code || !strings.Contains(out+errOut, tc.want) {

@@ -30,7 +30,7 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 			describeSignals(w, name, s, verbose)
 			continue
 		}
-		fmt.Fprintf(w, "stream   %s: %d features from %s, as %s\n", name, len(s.FeatureNames()), strings.Join(s.Topics, ", "), format(s))
+		fmt.Fprintf(w, "stream   %s: %s from %s, as %s\n", name, terminal.Count(len(s.FeatureNames()), "feature"), strings.Join(s.Topics, ", "), format(s))
 		describeEntries(w, "", s)
 	}
 	for _, l := range c.Labels {

@@ -71,7 +71,7 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 		unsure("store.path", err)
 	default:
 		if info, err := os.Stat(folder); err != nil {
-			doubt("store.path", "the folder %s does not exist; a service makes it when it starts, else: mkdir -p %s", folder, folder)
+			doubt("store.path", "the folder %s does not exist; a service makes it when it starts, else: mkdir -p %q", folder, folder)
 		} else if !info.IsDir() {
 			errs = append(errs, exit.With(exit.Config, fmt.Errorf("store.path: %s is no folder", folder)))
 		} else if err := process.Writable(folder); err != nil {

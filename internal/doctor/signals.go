@@ -83,10 +83,19 @@ func rowsOrTime(s signal.Span) string {
 	return s.String()
 }
 
-// SignalDoubts returns the settings of streams with signals that are likely not meant.
-func SignalDoubts(c *config.Config) (doubts []string) {
+// StreamDoubts returns the settings of streams that are likely not meant.
+func StreamDoubts(c *config.Config) (doubts []string) {
+	used := map[string]bool{}
+	for _, m := range c.Models {
+		for _, name := range m.Streams {
+			used[name] = true
+		}
+	}
 	for _, name := range field.Names(c.Streams) {
 		s := c.Streams[name]
+		if !used[name] {
+			doubts = append(doubts, fmt.Sprintf("streams.%s: no model uses it, so that nothing subscribes to its topics: name it in the streams of a model", name))
+		}
 		stage := s.StageConfig()
 		if !stage.Set() {
 			continue
