@@ -39,6 +39,19 @@ func TestDeviceIDs(t *testing.T) {
 			t.Errorf("warned by %q, want once, with the way out", warned)
 		}
 	})
+	in("devices that are not told apart", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		s := cfg.Streams["vibration"]
+		s.TopicTemplate = ""
+		cfg.Streams["vibration"] = s
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, `{"id":1,"features":[1,0],"label":"ok"}`)
+		r.send("factory/p8/vibration", `{"id":1,"features":[2,0],"label":"ok"}`)
+		time.Sleep(time.Second)
+		if e := r.events(); !strings.Contains(strings.Join(e, "\n"), "if several devices number their samples, topic_template or device tells them apart") {
+			t.Errorf("no advice to name the devices: %q", e)
+		}
+	})
 	in("a label by the id is for the newest sample of the device", t, func(t *testing.T) {
 		journal := newFakeJournal()
 		cfg, m := testConfig()

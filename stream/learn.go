@@ -209,7 +209,10 @@ func (c *committer) reused(it *item, l *example) {
 	if l.from.idReused.Swap(true) {
 		return
 	}
-	const advice = `if it is the id of the device, set id: "" for the stream`
+	advice := `if it is the id of the device, set id: "" for the stream`
+	if l.device == "" {
+		advice += "; if several devices number their samples, topic_template or device tells them apart"
+	}
 	c.log.Warn("an id came again with other features, and is treated as another sample", "stream", l.from.name, "topic", shortTopic(it.msg), "advice", advice)
 	c.report.event("", "id_reused", fmt.Sprintf("stream %s: samples with other features have the same id: %s", l.from.name, advice))
 }
