@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"edge/internal/exit"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -47,7 +48,7 @@ func TestEvalQuery(t *testing.T) {
 // With budget 1 every label is learnt, in minibatches of one.
 func TestEvalQueryForEverything(t *testing.T) {
 	path := harness.TableFile(t, "table.csv", 120)
-	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
+	config := files.Write(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
 		"streams: {s: {topics: [t], features: [x, y]}}\n"+
 		"models: {m: {streams: [s], inducing: 8, temporal: off, batch: {max_size: 1}, classes: {names: [class0, class1, class2]}}}\n")
 	one := evalJSON(t, path, "-c", config)[0]

@@ -12,6 +12,7 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/exit"
 	"edge/internal/report"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -76,7 +77,7 @@ func TestEmptyCells(t *testing.T) {
 		gaps.WriteString(strings.Join(cells, ",") + "\n")
 		n++
 	}
-	data := harness.WriteFile(t, "gaps.csv", gaps.String())
+	data := files.Write(t, "gaps.csv", gaps.String())
 	for _, how := range []string{"impute", "marginalise"} {
 		if r := evalJSON(t, data, "--on-missing", how, "--inducing", size)[0]; r.Samples != uint64(rows)*4/5 || r.Error > 0.3 || len(r.Classes) != 3 {
 			t.Errorf("%s: %d rows judged, error %.3f, classes %q", how, r.Samples, r.Error, r.Classes)
@@ -89,7 +90,7 @@ func TestEmptyCells(t *testing.T) {
 		}
 	}
 	config := func(how string) string {
-		return harness.WriteFile(t, how+".yaml", fmt.Sprintf("streams: {s: {topics: [s], on_missing: %s, features: [%s]}}\nmodels: {m: {streams: [s], inducing: %s}}\n",
+		return files.Write(t, how+".yaml", fmt.Sprintf("streams: {s: {topics: [s], on_missing: %s, features: [%s]}}\nmodels: {m: {streams: [s], inducing: %s}}\n",
 			how, strings.Join(w.Features(), ", "), size))
 	}
 	if r := evalJSON(t, data, "-c", config("reject"))[0]; r.Samples >= uint64(rows)*3/5 || r.Samples == 0 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"edge/internal/exit"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -27,7 +28,7 @@ func TestExitCodes(t *testing.T) {
 		"plot of nothing":         {[]string{"train", table, "--plot", db}, exit.Usage, "give --holdout"},
 		"components for a daemon": {[]string{"train", table, "-c", config, "-o", db, "--components", "2"}, exit.Usage, "no principal components"},
 		"plot of no report":       {[]string{"plot", table}, exit.Runtime, "want the output of --json"},
-		"plot of other JSON":      {[]string{"plot", harness.WriteFile(t, "other.json", "{}")}, exit.Runtime, "an object is no report"},
+		"plot of other JSON":      {[]string{"plot", files.Write(t, "other.json", "{}")}, exit.Runtime, "an object is no report"},
 		"plot over its data":      {[]string{"eval", table, "--plot", table}, exit.Usage, "is read as well"},
 		"plot over its report":    {[]string{"plot", table, "-o", table}, exit.Usage, "is read as well"},
 		"cost of nothing":         {[]string{"cost", db}, exit.Runtime, "no line of BenchmarkCost"},

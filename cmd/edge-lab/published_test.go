@@ -9,12 +9,13 @@ import (
 
 	"edge/internal/exit"
 	"edge/lab/published"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
 func TestPublishedTables(t *testing.T) {
 	folder := filepath.Dir(harness.TableFile(t, "wine.csv", 100))
-	figures := harness.WriteFile(t, "figures.csv", "set,inducing,method,error,nll\nwine,0.05,EP,0.031,0.125\nwine,0.2,EP,.02,.5\n")
+	figures := files.Write(t, "figures.csv", "set,inducing,method,error,nll\nwine,0.05,EP,0.031,0.125\nwine,0.2,EP,.02,.5\n")
 	args := []string{"published", "tables", folder, "--repeats", "2", "--updates", "5", "--passes", "20", "--inducing", "0.05,0.2", "--methods", "ep,edge", "--figures", figures}
 	cells := harness.Objects[published.Cell](t, edge, append(args, "--json")...)
 	if len(cells) != 4 || cells[1].Method != "edge" || cells[3].Inducing != 18 || cells[0].Learnt != 90 || len(cells[0].Published) != 1 {
@@ -36,7 +37,7 @@ func TestPublishedTables(t *testing.T) {
 	}{
 		{[]string{"tables", t.TempDir()}, exit.Runtime, "none of the data sets"},
 		{[]string{"tables", folder, "--repeats", "1"}, exit.Usage, "--repeats"},
-		{[]string{"tables", folder, "--figures", harness.WriteFile(t, "f.csv", "glass\n")}, exit.Runtime, "f.csv:1: want set"},
+		{[]string{"tables", folder, "--figures", files.Write(t, "f.csv", "glass\n")}, exit.Runtime, "f.csv:1: want set"},
 		{[]string{"figure9"}, exit.Usage, "unknown command"},
 		{[]string{"figure3", "--rows", "1"}, exit.Usage, "--"},
 		{[]string{"figure4", folder, "--seconds", "0"}, exit.Usage, "--seconds"},

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"edge/internal/exit"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -23,7 +24,7 @@ func TestRowsAreThoseOfEval(t *testing.T) {
 				t.Fatalf("rows exits with %d: %s", code, errOut)
 			}
 			want := evalJSON(t, append([]string{table, "--inducing", "10"}, flags...)...)[0]
-			got := evalJSON(t, harness.WriteFile(t, "table.csv", out), "--inducing", "10")[0]
+			got := evalJSON(t, files.Write(t, "table.csv", out), "--inducing", "10")[0]
 			if got.NLL != want.NLL || got.Samples != want.Samples || got.Digest != want.Digest || want.Digest == "" {
 				t.Errorf("log loss %g of %d rows, digest %s; want %g, %d, %s", got.NLL, got.Samples, got.Digest, want.NLL, want.Samples, want.Digest)
 			}

@@ -13,15 +13,15 @@ import (
 	"edge/internal/exit"
 	"edge/online"
 	"edge/persist"
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 // check refuses the configurations that run refuses, before it connects, and warns
 // where the outcome depends on the daemon's user and environment.
 func TestCheckLooksAtFiles(t *testing.T) {
 	folder := t.TempDir()
-	foreign := harness.WriteFile(t, "notes.txt", strings.Repeat("no state at all\n", 1000))
-	noPEM := harness.WriteFile(t, "ca.pem", "no certificate")
+	foreign := files.Write(t, "notes.txt", strings.Repeat("no state at all\n", 1000))
+	noPEM := files.Write(t, "ca.pem", "no certificate")
 	old, err := os.ReadFile(filepath.Join("..", "..", "persist", "testdata", "v1.state"))
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestCheckLooksAtFiles(t *testing.T) {
 			if name == "a stream of no model" {
 				text = strings.Replace(text, "streams: {", "streams: {r: {topics: [r], features: [a]}, ", 1)
 			}
-			code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "edge.yaml", text))
+			code, out, errOut := edge(t, "check", "-c", files.Write(t, "edge.yaml", text))
 			if code != tc.code || !strings.Contains(out+errOut, tc.want) {
 				t.Errorf("edge check exits with %d:\n%s%s\nwant %d and %q", code, out, errOut, tc.code, tc.want)
 			}
@@ -97,7 +97,7 @@ func TestCheckLooksAtFiles(t *testing.T) {
 // and reset would look for it. check, which a person runs without the service's environment,
 // warns.
 func TestUnsetVariableOfTheState(t *testing.T) {
-	path := harness.WriteFile(t, "edge.yaml", minimal+`store: {path: "${EDGE_NOT_SET}/edge.db"}`+"\n")
+	path := files.Write(t, "edge.yaml", minimal+`store: {path: "${EDGE_NOT_SET}/edge.db"}`+"\n")
 	for command, tc := range map[string]struct {
 		args []string
 		code int
@@ -149,7 +149,7 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			path := harness.WriteFile(t, "edge.yaml", text)
+			path := files.Write(t, "edge.yaml", text)
 			for _, args := range [][]string{{"check", "-c", path}, {"config", "show", "-c", path}, {"run", "-c", path, "--for", "1ms"}} {
 				if code, out, errOut := edge(t, args...); code != exit.Config || out != "" {
 					t.Errorf("edge %s exits with %d, want %d\n%s%s", args[0], code, exit.Config, out, errOut)

@@ -13,6 +13,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/broker/embedded"
 	"edge/internal/exit"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -38,7 +39,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		fmt.Fprintf(&more, "2026-11-20T20:29:%02d; %s ;%s;%d; %s ;\"Anna; Bert\nCleo\"\n", i%60, c[2], c[1], i, c[0])
 	}
 	state := filepath.Join(t.TempDir(), "edge.db")
-	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://127.0.0.1:1]}\nstreams: {s: {topics: [sensors/wave], features: [x, y]}}\nmodels: {m: {streams: [s], inducing: 20}}\n")
+	config := files.Write(t, "edge.yaml", "mqtt: {servers: [mqtt://127.0.0.1:1]}\nstreams: {s: {topics: [sensors/wave], features: [x, y]}}\nmodels: {m: {streams: [s], inducing: 20}}\n")
 	if code, _, errOut := edge(t, "train", path, "-c", config, "-o", state, "--passes", "2"); code != exit.OK {
 		t.Fatalf("train exits with %d: %s", code, errOut)
 	}
@@ -80,7 +81,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 				}
 				tc.text = b.String()
 			}
-			file := harness.WriteFile(t, "wave.csv", tc.text)
+			file := files.Write(t, "wave.csv", tc.text)
 			with := func(args ...string) []string { return append(args, tc.flags...) }
 			if got := evalJSON(t, with(file, "--inducing", "20")...)[0].Digest; got != wantEval {
 				t.Errorf("eval: digest %s, want %s", got, wantEval)
@@ -100,7 +101,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		})
 	}
 	t.Run("without a header", func(t *testing.T) {
-		file := harness.WriteFile(t, "wave.csv", rows)
+		file := files.Write(t, "wave.csv", rows)
 		if got := evalJSON(t, file, "--inducing", "20")[0]; got.Samples != uint64(strings.Count(rows, "\n")) {
 			t.Errorf("%d rows are judged", got.Samples)
 		}
@@ -139,7 +140,7 @@ func withoutLabels(answers string) string {
 
 // An error in a file names its position, its cause and the way out.
 func TestFilesThatCannotBeRead(t *testing.T) {
-	file := harness.WriteFile(t, "house.csv", "time;temp;room;label\n2026-11-20;20,5;kitchen;warm\n2026-11-21;21,5;hall;warm\n")
+	file := files.Write(t, "house.csv", "time;temp;room;label\n2026-11-20;20,5;kitchen;warm\n2026-11-21;21,5;hall;warm\n")
 	for name, tc := range map[string]struct {
 		args []string
 		code int
@@ -187,7 +188,7 @@ func TestRowsLeftOut(t *testing.T) {
 		"the same, split":        {some, "eval split --on-missing reject", "every row lacks " + advice, exit.Runtime},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args := append(strings.Fields(tc.flags), harness.WriteFile(t, "gaps.csv", head+tc.rows))
+			args := append(strings.Fields(tc.flags), files.Write(t, "gaps.csv", head+tc.rows))
 			if code, _, errOut := edge(t, args...); code != tc.code || !strings.HasSuffix(errOut, tc.want) {
 				t.Errorf("exit %d: %s\nwant %d and %s", code, errOut, tc.code, tc.want)
 			}
@@ -202,7 +203,7 @@ func TestTooManyLabels(t *testing.T) {
 	for i := range 251 {
 		rows += fmt.Sprintf("%d,1,c%d\n", i, i)
 	}
-	file := harness.WriteFile(t, "many.csv", rows)
+	file := files.Write(t, "many.csv", rows)
 	const want = "more than 250 different labels, and a model can have no more classes; is the label really the column \"label\"? --label NAME names another column\n"
 	for _, command := range []string{"eval", "eval split", "eval ask", "train", "demo", "config sample --from"} {
 		if code, _, errOut := edge(t, append(strings.Fields(command), file)...); code != exit.Runtime || !strings.HasSuffix(errOut, want) {
@@ -218,7 +219,7 @@ func TestRowsSortedByLabel(t *testing.T) {
 		for i := range 60 {
 			rows += fmt.Sprintf("%d,%d,c%d\n", i*7%11, i/20, i/change%3)
 		}
-		return harness.WriteFile(t, "sorted.csv", rows)
+		return files.Write(t, "sorted.csv", rows)
 	}
 	for _, c := range []struct {
 		args []string

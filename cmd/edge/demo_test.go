@@ -9,6 +9,7 @@ import (
 
 	"edge/internal/exit"
 	"edge/internal/report"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -38,11 +39,11 @@ func TestDemo(t *testing.T) {
 // the last one would come.
 func TestDemoOfEmptyRows(t *testing.T) {
 	rows := "a,b,label\n,,x\n" + strings.Repeat("1,2,x\n3,,y\n"+strings.Repeat(",,x\n", 101), 20)
-	code, out, errOut := edge(t, "demo", harness.WriteFile(t, "gaps.csv", rows), "--rate", "0", "--json")
+	code, out, errOut := edge(t, "demo", files.Write(t, "gaps.csv", rows), "--rate", "0", "--json")
 	if code != exit.OK || !strings.Contains(out, `"samples":40,`) || !strings.Contains(errOut, "gaps.csv: 2021 of 2061 rows are left out, which lack all features\n") {
 		t.Errorf("exits with %d: %s%s", code, out, errOut)
 	}
-	code, out, errOut = edge(t, "demo", harness.WriteFile(t, "empty.csv", "a,b,label\n,,x\n,,y\n"))
+	code, out, errOut = edge(t, "demo", files.Write(t, "empty.csv", "a,b,label\n,,x\n,,y\n"))
 	if code != exit.Runtime || out != "" || !strings.HasSuffix(errOut, "empty.csv: every row lacks all features\n") {
 		t.Errorf("without any feature it exits with %d: %s%s", code, out, errOut)
 	}

@@ -12,6 +12,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/doctor"
 	"edge/internal/exit"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -45,7 +46,7 @@ func TestDelivery(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			config = harness.WriteFile(t, "edge.yaml", strings.Replace(string(text), "topics: [sensors/waveform]", "topics: ["+tc.topic+"]", 1))
+			config = files.Write(t, "edge.yaml", strings.Replace(string(text), "topics: [sensors/waveform]", "topics: ["+tc.topic+"]", 1))
 			code, out, errOut := edge(t, "check", "-c", config, "--connect")
 			if code != tc.code {
 				t.Errorf("check exits with %d, want %d: %s%s", code, tc.code, out, errOut)
@@ -81,12 +82,12 @@ func TestDelivery(t *testing.T) {
 
 // run and check warn of a secret that any user may read, without printing it.
 func TestExposedSecretIsTold(t *testing.T) {
-	secret := harness.WriteFile(t, "password", "hunter2")
+	secret := files.Write(t, "password", "hunter2")
 	if err := os.Chmod(secret, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Replace(minimal, "servers: [mqtt://broker.lan]", "servers: ['mqtt://127.0.0.1:1'], username: u, password: {file: "+secret+"}", 1)
-	config := harness.WriteFile(t, "edge.yaml", text+"\nstore: {path: "+filepath.Join(t.TempDir(), "edge.db")+"}\nhttp: {listen: ''}\n")
+	config := files.Write(t, "edge.yaml", text+"\nstore: {path: "+filepath.Join(t.TempDir(), "edge.db")+"}\nhttp: {listen: ''}\n")
 	_, out, errOut := edge(t, "check", "-c", config)
 	if !strings.Contains(out, "any user may read or change the password (chmod o= "+secret) {
 		t.Errorf("check prints %s%s", out, errOut)

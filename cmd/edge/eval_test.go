@@ -12,6 +12,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/report"
 	"edge/online"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -81,7 +82,7 @@ func TestEvalIsPlainLearning(t *testing.T) {
 	}
 	lines := strings.SplitAfter(string(text), "\n")
 	bare := strings.Repeat("0.5,0.5,\n", 10)
-	gaps := harness.WriteFile(t, "gaps.csv", strings.Join(lines[:70], "")+bare+strings.Join(lines[70:], "")+bare)
+	gaps := files.Write(t, "gaps.csv", strings.Join(lines[:70], "")+bare+strings.Join(lines[70:], "")+bare)
 	for _, batch := range []string{"0", "20"} {
 		want, got := evalJSON(t, path, "--batch", batch)[0], evalJSON(t, gaps, "--batch", batch)[0]
 		if got.Digest != want.Digest || got.NLL != want.NLL || got.ECE != want.ECE || got.Samples != want.Samples || len(got.Tenths) != 10 {
@@ -124,7 +125,7 @@ func TestEvalSeeds(t *testing.T) {
 func TestEvalWithConfig(t *testing.T) {
 	path := harness.TableFile(t, "table.csv", 100)
 	config := func(features, more string) string {
-		return harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
+		return files.Write(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
 			"streams: {s: {topics: [t], features: "+features+"}}\n"+
 			"models: {m: {streams: [s], inducing: 8, window: 16, classes: {names: [class0, class1, class2]}"+more+"}}\n")
 	}
@@ -152,9 +153,9 @@ func TestLabelsOfTheStream(t *testing.T) {
 	for i := range 60 {
 		fmt.Fprintf(&b, "%d,%d,%d\n", i%3*10+i%7, i%3, i%3*5+i%4)
 	}
-	table := harness.WriteFile(t, "table.csv", b.String())
+	table := files.Write(t, "table.csv", b.String())
 	config := func(words string) string {
-		return harness.WriteFile(t, "edge.yaml", "streams: {s: {topics: [t], features: [x, y], label: state, on_missing: marginalise, label_map: {"+words+"}}}\nmodels: {m: {streams: [s]}}\n")
+		return files.Write(t, "edge.yaml", "streams: {s: {topics: [t], features: [x, y], label: state, on_missing: marginalise, label_map: {"+words+"}}}\nmodels: {m: {streams: [s]}}\n")
 	}
 	known := config(`0: "", 1: ok, 2: worn`)
 	r := evalJSON(t, table, "-c", known)[0]
@@ -182,9 +183,9 @@ func TestLabelsOfTheStream(t *testing.T) {
 // The words that a topic under labels has for classes are labels of a file, and a label that topics call
 // differently is told.
 func TestLabelsOfTopics(t *testing.T) {
-	table := harness.WriteFile(t, "table.csv", "x,label\n"+strings.Repeat("1,0\n5,1\n9,2\n4,1.0\n7,other\n", 30))
+	table := files.Write(t, "table.csv", "x,label\n"+strings.Repeat("1,0\n5,1\n9,2\n4,1.0\n7,other\n", 30))
 	config := func(more string) string {
-		return harness.WriteFile(t, "edge.yaml", "streams: {s: {topics: [t], features: [x]"+more+"}}\nlabels:\n- {topics: [t/state], map: {0: idle, 1: run}}\n- {topics: [t/more]}\nmodels: {m: {streams: [s]}}\n")
+		return files.Write(t, "edge.yaml", "streams: {s: {topics: [t], features: [x]"+more+"}}\nlabels:\n- {topics: [t/state], map: {0: idle, 1: run}}\n- {topics: [t/more]}\nmodels: {m: {streams: [s]}}\n")
 	}
 	code, out, errOut := edge(t, "eval", table, "-c", config(""), "--json")
 	if code != exit.OK || !strings.Contains(out, `"classes":["idle","run","2","other"]`) || strings.Contains(errOut, "(map)") {
@@ -193,8 +194,8 @@ func TestLabelsOfTopics(t *testing.T) {
 	if code, out, errOut := edge(t, "eval", table, "-c", config(", label_map: {0: off, 1: on, 2: '', other: ''}"), "--json"); code != exit.OK || !strings.Contains(out, `"classes":["off","on"]`) {
 		t.Errorf("with label_map it exits with %d: %s%s", code, out, errOut)
 	}
-	recording := harness.WriteFile(t, "recording.csv", "t,x,label\n1,1,0\n2,1,0\n3,2,2\n4,2,2\n5,3,1\n6,4,1\n")
-	signals := harness.WriteFile(t, "signals.yaml", "streams: {s: {topics: [t], signals: [x], time: t, window: {length: 2, hop: 2}}}\nlabels: [{topics: [t/state], sticky: true, map: {0: idle, 1: run, 2: ''}, model: m}]\nmodels: {m: {streams: [s]}}\n")
+	recording := files.Write(t, "recording.csv", "t,x,label\n1,1,0\n2,1,0\n3,2,2\n4,2,2\n5,3,1\n6,4,1\n")
+	signals := files.Write(t, "signals.yaml", "streams: {s: {topics: [t], signals: [x], time: t, window: {length: 2, hop: 2}}}\nlabels: [{topics: [t/state], sticky: true, map: {0: idle, 1: run, 2: ''}, model: m}]\nmodels: {m: {streams: [s]}}\n")
 	if code, out, errOut := edge(t, "windows", recording, "-c", signals); code != exit.OK || !strings.Contains(out, ",idle\n") || !strings.Contains(out, ",run\n") || !strings.Contains(out, ",\n") {
 		t.Errorf("windows exits with %d: %s%s", code, out, errOut)
 	}
@@ -202,9 +203,9 @@ func TestLabelsOfTopics(t *testing.T) {
 		t.Errorf("of signals it exits with %d: %s%s", code, out, errOut)
 	}
 
-	table = harness.WriteFile(t, "table.csv", "x,label\n"+strings.Repeat("1,0\n5,1\n", 30))
+	table = files.Write(t, "table.csv", "x,label\n"+strings.Repeat("1,0\n5,1\n", 30))
 	config = func(more string) string {
-		return harness.WriteFile(t, "edge.yaml", "streams: {s: {topics: [t], features: [x]"+more+"}}\nlabels: [{topics: [t/state], map: {0: idle, 1: run}}, {topics: [t/more], map: {0: run, 1: run}}]\nmodels: {m: {streams: [s]}}\n")
+		return files.Write(t, "edge.yaml", "streams: {s: {topics: [t], features: [x]"+more+"}}\nlabels: [{topics: [t/state], map: {0: idle, 1: run}}, {topics: [t/more], map: {0: run, 1: run}}]\nmodels: {m: {streams: [s]}}\n")
 	}
 	const doubt = `table.csv: the label "0" of the file is "idle" where it comes on t/state (map), and a class of its own here`
 	for _, command := range [][]string{{"eval", table}, {"train", table, "--passes", "1"}} {
@@ -219,7 +220,7 @@ func TestLabelsOfTopics(t *testing.T) {
 
 // A score that has no value, as kappa of one class, is – in the table.
 func TestEvalOfOneClass(t *testing.T) {
-	code, out, errOut := edge(t, "eval", harness.WriteFile(t, "one.csv", "a,label\n1,x\n2,x\n"))
+	code, out, errOut := edge(t, "eval", files.Write(t, "one.csv", "a,label\n1,x\n2,x\n"))
 	if code != exit.OK || strings.Contains(out, "NaN") || strings.Count(out, "–") != 2 { // kappa and kept
 		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}
@@ -273,7 +274,7 @@ func TestEvalReport(t *testing.T) {
 // A class above classes.max is not learnt; the daemon counts it and continues.
 func TestEvalSkipsWhatTheDaemonRefuses(t *testing.T) {
 	path := harness.TableFile(t, "table.csv", 100)
-	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
+	config := files.Write(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
 		"streams: {s: {topics: [t], features: [x, y]}}\n"+
 		"models: {m: {streams: [s], classes: {names: [class0, class1], open: false}}}\n")
 	r := evalJSON(t, path, "-c", config)[0]

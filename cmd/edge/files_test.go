@@ -11,12 +11,13 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
 // A file without any label is refused by all that judge or learn.
 func TestNoLabel(t *testing.T) {
-	file := harness.WriteFile(t, "bare.csv", "x,y,label\n"+strings.Repeat("1,2,\n3,4,?\n", 20))
+	file := files.Write(t, "bare.csv", "x,y,label\n"+strings.Repeat("1,2,\n3,4,?\n", 20))
 	for _, command := range []string{"eval", "eval split", "eval ask", "train"} {
 		code, out, errOut := edge(t, append(strings.Fields(command), file)...)
 		if code != exit.Runtime || out != "" || !strings.HasSuffix(errOut, "bare.csv: no row with a label\n") {
@@ -32,7 +33,7 @@ func TestScoresOfNoSample(t *testing.T) {
 	if prior := gjson.Get(out, "class_prior").Raw; prior != `{"n":0,"error":null,"nll":null}` || gjson.Get(out, "error").Type != gjson.Number {
 		t.Errorf("class_prior: %s%s", prior, errOut)
 	}
-	late := harness.WriteFile(t, "late.csv", "x,y,label\n"+strings.Repeat("1,2,\n", 5)+strings.Repeat("3,4,a\n4,3,b\n", 5))
+	late := files.Write(t, "late.csv", "x,y,label\n"+strings.Repeat("1,2,\n", 5)+strings.Repeat("3,4,a\n4,3,b\n", 5))
 	if code, _, errOut := edge(t, "eval", late, "--first", "3"); code != exit.Runtime || !strings.Contains(errOut, "every row lacks a label") {
 		t.Errorf("without a label among the first rows: exit %d: %s", code, errOut)
 	}
@@ -50,7 +51,7 @@ func TestTooManyColumns(t *testing.T) {
 	for i := range 10_001 {
 		header += fmt.Sprintf("x%d,", i)
 	}
-	file := harness.WriteFile(t, "wide.csv", header+"label\n"+strings.Repeat(strings.Repeat("1,", 10_001)+"a\n"+strings.Repeat("2,", 10_001)+"b\n", 10))
+	file := files.Write(t, "wide.csv", header+"label\n"+strings.Repeat(strings.Repeat("1,", 10_001)+"a\n"+strings.Repeat("2,", 10_001)+"b\n", 10))
 	for _, command := range []string{"eval", "eval split", "train", "config sample --from"} {
 		code, _, errOut := edge(t, append(strings.Fields(command), file)...)
 		if code != exit.Runtime || !strings.Contains(errOut, ": 10001 columns are features, and a model can have 10000: --columns names") {
@@ -98,7 +99,7 @@ func TestStandardInput(t *testing.T) {
 // of the files before it.
 func TestOneOfSeveralFilesFails(t *testing.T) {
 	table := harness.TableFile(t, "table.csv", 60)
-	half := harness.WriteFile(t, "half.csv", "x,y,label\n"+strings.Repeat("1,2,a\n3,4,b\n", 10)+"1,two,a\n")
+	half := files.Write(t, "half.csv", "x,y,label\n"+strings.Repeat("1,2,a\n3,4,b\n", 10)+"1,two,a\n")
 	for _, command := range []string{"eval", "eval split"} {
 		code, out, errOut := edge(t, append(strings.Fields(command), table, table+".none", "--inducing", "10")...)
 		if code != exit.Runtime || out != "" || !strings.Contains(errOut, "no such file") {
@@ -119,9 +120,9 @@ func TestOneOfSeveralFilesFails(t *testing.T) {
 // label that no other line has.
 func TestHeaderTakenForASample(t *testing.T) {
 	rows := strings.Repeat("1,2,a\n3,4,b\n2,1,a\n", 10)
-	file := harness.WriteFile(t, "years.csv", "2019,2020,label\n"+rows)
-	plain := harness.WriteFile(t, "plain.csv", rows)
-	db, config := filepath.Join(t.TempDir(), "edge.db"), harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
+	file := files.Write(t, "years.csv", "2019,2020,label\n"+rows)
+	plain := files.Write(t, "plain.csv", rows)
+	db, config := filepath.Join(t.TempDir(), "edge.db"), files.Write(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
 		"streams: {s: {topics: [t], features: [x, y]}}\nmodels: {m: {streams: [s], inducing: 5}}\n")
 	if code, _, errOut := edge(t, "train", plain, "-c", config, "-o", db, "--passes", "1"); code != exit.OK {
 		t.Fatal(errOut)

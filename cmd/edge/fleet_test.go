@@ -11,7 +11,7 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 // inMill is a model in a fleet, for fleetConfig.
@@ -19,7 +19,7 @@ const inMill = "  bearing: {streams: [pump], fleet: {concept: mill}}\n"
 
 // fleetConfig returns a file of configuration with these models.
 func fleetConfig(t *testing.T, url, models string) string {
-	return harness.WriteFile(t, "edge.yaml", "node: pi1\nmqtt: {servers: [\""+url+"\"]}\nstreams: {pump: {topics: [pump], features: [a, b]}}\nmodels:\n"+models)
+	return files.Write(t, "edge.yaml", "node: pi1\nmqtt: {servers: [\""+url+"\"]}\nstreams: {pump: {topics: [pump], features: [a, b]}}\nmodels:\n"+models)
 }
 
 // The commands find the only model in a fleet, and name a missing one.

@@ -10,7 +10,7 @@ import (
 	"edge/model"
 	core "edge/online/fleet"
 	"edge/stream/mqtt"
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 // taught returns an encoded contribution of a node with one feature.
@@ -38,7 +38,7 @@ func taught(t *testing.T, node, feature string) []byte {
 
 // millNode returns the file of a configuration of a node whose model has one feature.
 func millNode(t *testing.T, b *brokertest.Broker, feature string) string {
-	return harness.WriteFile(t, "edge.yaml", "node: pi1\nmqtt: {servers: [\""+b.URL()+"\"]}\nstreams: {pump: {topics: [pump], features: ["+feature+"]}}\nmodels: {bearing: {streams: [pump], fleet: {concept: mill}}}\n")
+	return files.Write(t, "edge.yaml", "node: pi1\nmqtt: {servers: [\""+b.URL()+"\"]}\nstreams: {pump: {topics: [pump], features: ["+feature+"]}}\nmodels: {bearing: {streams: [pump], fleet: {concept: mill}}}\n")
 }
 
 // keep publishes a retained message.
@@ -77,7 +77,7 @@ func TestFleetPipe(t *testing.T) {
 // A file goes to a model with the same features alone.
 func TestFleetImportOfOtherFeatures(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	file := harness.WriteFile(t, "pi3.fleet", string(taught(t, "pi3", "rms")))
+	file := files.Write(t, "pi3.fleet", string(taught(t, "pi3", "rms")))
 	if code, out, errOut := edge(t, "fleet", "import", file, "-c", millNode(t, b, "peak")); code != exit.Runtime || !strings.Contains(errOut, "other features") {
 		t.Errorf("it exits with %d and prints %q", code, out+errOut)
 	}
@@ -90,7 +90,7 @@ func TestFleetImportOfOtherFeatures(t *testing.T) {
 func TestFleetImportOfRunningNode(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	keep(t, b, "edge/pi3/state", []byte("online"))
-	file := harness.WriteFile(t, "pi3.fleet", string(taught(t, "pi3", "rms")))
+	file := files.Write(t, "pi3.fleet", string(taught(t, "pi3", "rms")))
 	if code, out, errOut := edge(t, "fleet", "import", file, "-c", millNode(t, b, "rms")); code != exit.Usage || !strings.Contains(errOut, "names of their own") {
 		t.Errorf("it exits with %d and prints %q", code, out+errOut)
 	}

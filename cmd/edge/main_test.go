@@ -3,25 +3,21 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"edge/internal/config"
 	"edge/internal/exit"
 	"edge/internal/process"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
 func TestMain(m *testing.M) { harness.Main(m) }
-
-var update = flag.Bool("update", false, "write the golden files of this package anew")
 
 // edge runs a command line in this process.
 func edge(t testing.TB, args ...string) (code int, out, errOut string) {
@@ -53,24 +49,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	visit(newRoot())
-	compareGolden(t, filepath.Join("testdata", "help.txt"), b.String())
-}
-
-// compareGolden compares a text with a file; with -update it writes the file.
-func compareGolden(t *testing.T, path, now string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(now), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), now); diff != "" {
-		t.Errorf("this has changed; if it should, run go test ./cmd/edge -update (-%s +now):\n%s", path, diff)
-	}
+	files.Golden(t, filepath.Join("testdata", "help.txt"), b.String())
 }
 
 // Every command without subcommands has an example, its text fits a terminal, and no flag
@@ -99,7 +78,7 @@ func TestCommandsAreExplained(t *testing.T) {
 // Commands that fail say why, and what to do. Long: they are one table.
 func TestExitCodes(t *testing.T) {
 	table := harness.TableFile(t, "table.csv", 40)
-	valid := harness.WriteFile(t, "edge.yaml", minimal)
+	valid := files.Write(t, "edge.yaml", minimal)
 	missing := filepath.Join(t.TempDir(), "none")
 	for name, tc := range map[string]struct {
 		args []string
@@ -151,7 +130,7 @@ func TestExitCodes(t *testing.T) {
 		"features of other names":   {[]string{"eval", table, "-c", valid}, exit.Runtime, "no columns of the file: rms, kurtosis, peak_hz; the columns are x, y"},
 		"no such model":             {[]string{"eval", table, "-c", valid, "--model", "m"}, exit.Config, `no model is called "m"; the configuration has bearing`},
 		"no broker":                 {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1"}, exit.Broker, "connect to the broker"},
-		"no broker to check":        {[]string{"check", "-c", harness.WriteFile(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exit.Broker, "connect to the broker"},
+		"no broker to check":        {[]string{"check", "-c", files.Write(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exit.Broker, "connect to the broker"},
 		"address with a password":   {[]string{"replay", table, "--broker", "mqtt://u:hunter2@127.0.0.1:1"}, exit.Usage, "want username and password as keys"},
 		"password file is missing":  {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1", "--username", "u", "--password-file", missing}, exit.Config, "no such file"},
 		"labels of no kind":         {[]string{"replay", table, "--labels", "late"}, exit.Usage, "want inline, delayed, asked or none"},
@@ -218,7 +197,7 @@ func TestConfigCommands(t *testing.T) {
 	if code != exit.OK {
 		t.Fatalf("config sample exits with %d", code)
 	}
-	if code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "edge.yaml", sample)); code != exit.OK {
+	if code, out, errOut := edge(t, "check", "-c", files.Write(t, "edge.yaml", sample)); code != exit.OK {
 		t.Errorf("the sample is not valid: %s%s", out, errOut)
 	}
 	code, forFile, errOut := edge(t, "config", "sample", "--from", harness.TableFile(t, "room.csv", 20))
@@ -228,7 +207,7 @@ func TestConfigCommands(t *testing.T) {
 	t.Setenv("EDGE_MQTT_SERVERS", "mqtts://other.lan")
 	t.Setenv("EDGE_MQTT_PASSWORD_FILE", "/run/secret")
 	t.Setenv("EDGE_MQTT_USERNAME", "sensor")
-	code, shown, errOut := edge(t, "config", "show", "-c", harness.WriteFile(t, "edge.yaml", forFile))
+	code, shown, errOut := edge(t, "config", "show", "-c", files.Write(t, "edge.yaml", forFile))
 	if code != exit.OK || !strings.Contains(shown, "mqtts://other.lan") || !strings.Contains(shown, "/run/secret") || !strings.Contains(shown, "sensors/room") {
 		t.Errorf("config show exits with %d: %s%s", code, shown, errOut)
 	}
@@ -243,7 +222,7 @@ func TestConfigCommands(t *testing.T) {
 
 // The lines of check about the sections that a configuration may have.
 func TestCheckSaysWhatWouldBeDone(t *testing.T) {
-	config := harness.WriteFile(t, "edge.yaml", `
+	config := files.Write(t, "edge.yaml", `
 mqtt: {servers: [mqtt://broker.lan]}
 node: pi4
 streams:

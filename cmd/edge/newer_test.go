@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"edge/internal/exit"
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 // A model with a part that only a newer edge knows, and one whose shape only that edge reads, are not taken
@@ -26,7 +26,7 @@ func TestStateOfNewerEdge(t *testing.T) {
 			if err := writeState(path, "bearing", shape, newer); err != nil {
 				t.Fatal(err)
 			}
-			config := harness.WriteFile(t, "edge.yaml", "node: pi1\nmqtt: {servers: [\"mqtt://127.0.0.1:1\"]}\nhttp: {listen: \"\"}\nstore: {path: "+path+"}\n"+
+			config := files.Write(t, "edge.yaml", "node: pi1\nmqtt: {servers: [\"mqtt://127.0.0.1:1\"]}\nhttp: {listen: \"\"}\nstore: {path: "+path+"}\n"+
 				"streams: {pump: {topics: [pump], features: ["+features+"]}}\nmodels: {bearing: {streams: [pump]}}\n")
 			for line, want := range map[string]int{
 				"inspect " + path:                    exit.Store,

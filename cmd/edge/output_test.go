@@ -10,6 +10,7 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -21,7 +22,7 @@ func TestLostOutput(t *testing.T) {
 	}
 	defer full.Close()
 	table := harness.TableFile(t, "table.csv", 100)
-	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://h]}\nstreams: {s: {topics: [t], features: [a]}}\nmodels: {m: {streams: [s]}}\n")
+	config := files.Write(t, "edge.yaml", "mqtt: {servers: [mqtt://h]}\nstreams: {s: {topics: [t], features: [a]}}\nmodels: {m: {streams: [s]}}\n")
 	for _, args := range [][]string{
 		{"check", "-c", config}, {"version"}, {"version", "--json"}, {"eval", table}, {"eval", table, "--json"}, {"config", "show", "-c", config}, {"config", "sample"}, {"--help"}, {"completion", "bash"},
 	} {

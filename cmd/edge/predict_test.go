@@ -18,6 +18,7 @@ import (
 	"edge/model"
 	"edge/online"
 	"edge/persist"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -83,7 +84,7 @@ func TestPredict(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	labelled := answersOf(t, out)
-	code, out, errOut = edge(t, "predict", "--state", state, harness.WriteFile(t, "turned.csv", turned.String()))
+	code, out, errOut = edge(t, "predict", "--state", state, files.Write(t, "turned.csv", turned.String()))
 	if code != exit.OK {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
@@ -160,7 +161,7 @@ func TestPredictLeavesOutEmptyRows(t *testing.T) {
 	state, _ := learntState(t, "wave", 100)
 	features := dataset.NewWaveform(1).Features()
 	full, empty := strings.Repeat("1,", len(features)), strings.Repeat(",", len(features))
-	file := harness.WriteFile(t, "gaps.csv", strings.Join(features, ",")+",state\n"+full+"a\n"+empty+"b\n"+empty+"\n"+full+"a\n")
+	file := files.Write(t, "gaps.csv", strings.Join(features, ",")+",state\n"+full+"a\n"+empty+"b\n"+empty+"\n"+full+"a\n")
 	code, out, errOut := edge(t, "predict", "--state", state, file, "--label", "state")
 	if a := answersOf(t, out); code != exit.OK || len(a) != 2 || a[0].Row != 1 || a[1].Row != 4 || a[1].Label != "a" {
 		t.Errorf("exit %d: %s%s", code, errOut, out)
@@ -174,7 +175,7 @@ func TestPredictLeavesOutEmptyRows(t *testing.T) {
 func TestPredictSaysThatNoRowCame(t *testing.T) {
 	state, _ := learntState(t, "wave", 40)
 	header := strings.Join(dataset.NewWaveform(1).Features(), ",") + "\n"
-	for file, want := range map[string]string{harness.WriteFile(t, "none.csv", header): "none.csv: a header and no rows\n", "-": "standard input: a header and no rows\n"} {
+	for file, want := range map[string]string{files.Write(t, "none.csv", header): "none.csv: a header and no rows\n", "-": "standard input: a header and no rows\n"} {
 		code, out, errOut := edgeWith(t, header, "predict", "--state", state, file)
 		if code != exit.OK || out != "" || !strings.HasSuffix(errOut, want) {
 			t.Errorf("%s: exit %d: %q, %q; want %q", file, code, out, errOut, want)
@@ -197,11 +198,11 @@ func TestPredictRefuses(t *testing.T) {
 		"no such state":   {[]string{"--state", "nowhere.db", good}, exit.Store, "nowhere.db"},
 		"no such model":   {[]string{"--state", state, "--model", "pump", good}, exit.Usage, "wave"},
 		"no such column":  {[]string{"--state", state, good, "--label", "state"}, exit.Runtime, "label"},
-		"lacks a feature": {[]string{"--state", state, harness.WriteFile(t, "few.csv", "x1,x2\n1,2\n")}, exit.Runtime, "no columns of the file"},
-		"a feature twice": {[]string{"--state", state, harness.WriteFile(t, "twice.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+",x1\n"+strings.Repeat("1,", 21)+"1\n")}, exit.Runtime, `two columns are called "x1"`},
+		"lacks a feature": {[]string{"--state", state, files.Write(t, "few.csv", "x1,x2\n1,2\n")}, exit.Runtime, "no columns of the file"},
+		"a feature twice": {[]string{"--state", state, files.Write(t, "twice.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+",x1\n"+strings.Repeat("1,", 21)+"1\n")}, exit.Runtime, `two columns are called "x1"`},
 		"another -c":      {[]string{"--state", state, good, "-c", shakenConfig(t, "length: 2")}, exit.Config, "edge.yaml has no model wave, which " + state + " holds"},
 		"state of nobody": {[]string{"--state", nobody, good}, exit.Store, "predict: " + nobody + " holds no model"},
-		"not a number":    {[]string{"--state", state, harness.WriteFile(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exit.Runtime, `"soon" is not a number` + "\n"},
+		"not a number":    {[]string{"--state", state, files.Write(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exit.Runtime, `"soon" is not a number` + "\n"},
 	} {
 		code, _, errOut := edge(t, append([]string{"predict"}, tc.args...)...)
 		if code != tc.code || !strings.Contains(errOut, tc.want) {

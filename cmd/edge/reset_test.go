@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,7 +10,7 @@ import (
 	"edge/internal/exit"
 	"edge/online"
 	"edge/persist"
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 // A file without models is said to be so.
@@ -45,7 +44,7 @@ func TestResetOfAnotherModel(t *testing.T) {
 
 // A file that reset cannot look for may have learnt something.
 func TestResetBelowFile(t *testing.T) {
-	path := filepath.Join(harness.WriteFile(t, "notes.txt", "x"), "edge.db")
+	path := filepath.Join(files.Write(t, "notes.txt", "x"), "edge.db")
 	if code, _, errOut := edge(t, "reset", "--state", path, "--all"); code != exit.Store || !strings.Contains(errOut, "not a directory") || strings.Contains(errOut, "nothing is learnt") {
 		t.Errorf("exits with %d and prints %q", code, errOut)
 	}
@@ -115,10 +114,7 @@ func TestResetCountsSamplesAfterTheLast(t *testing.T) {
 
 // A request for a reset names its model: there is no way back, also where a node has only one.
 func TestRequestResetNamesTheModel(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "edge.yaml")
-	if err := os.WriteFile(config, []byte("mqtt: {servers: [mqtt://127.0.0.1:1]}\nstreams: {s: {topics: [x], features: [a]}}\nmodels: {pump: {streams: [s]}}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := files.Write(t, "edge.yaml", "mqtt: {servers: [mqtt://127.0.0.1:1]}\nstreams: {s: {topics: [x], features: [a]}}\nmodels: {pump: {streams: [s]}}\n")
 	code, _, errOut := edge(t, "request", "reset", "-c", config, "--wait", "1s")
 	if code != exit.Usage || !strings.Contains(errOut, "name the model, as edge request reset pump") {
 		t.Errorf("exits with %d and prints %q", code, errOut)

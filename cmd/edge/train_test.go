@@ -14,6 +14,7 @@ import (
 	"edge/internal/report"
 	"edge/online"
 	"edge/persist"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -105,7 +106,7 @@ func TestTrainDoesNotOverwrite(t *testing.T) {
 		"in use":               {used, "locked"},
 		"another shape":        {other, "the state was learnt with"},
 		"no folder":            {filepath.Join(t.TempDir(), "none", "edge.db"), "no such file"},
-		"another file":         {harness.WriteFile(t, "notes.txt", strings.Repeat("no state at all\n", 1000)), "not a state file"},
+		"another file":         {files.Write(t, "notes.txt", strings.Repeat("no state at all\n", 1000)), "not a state file"},
 	} {
 		args[5] = tc.output
 		if code, out, errOut := edge(t, args...); code != exit.Store || out != "" || !strings.Contains(errOut, tc.want) {
@@ -225,8 +226,8 @@ func TestIdxRefuses(t *testing.T) {
 
 // Files of too few rows, or of one label, are refused by name, with the commands that learn from them.
 func TestTrainWantsRows(t *testing.T) {
-	one := harness.WriteFile(t, "one.csv", "a,b,label\n"+strings.Repeat("1,2,only\n3,4,only\n", 10))
-	few := harness.WriteFile(t, "few.csv", "a,b,label\n1,2,x\n3,4,y\n5,6,x\n")
+	one := files.Write(t, "one.csv", "a,b,label\n"+strings.Repeat("1,2,only\n3,4,only\n", 10))
+	few := files.Write(t, "few.csv", "a,b,label\n1,2,x\n3,4,y\n5,6,x\n")
 	for _, c := range []struct{ args, want string }{
 		{"train " + one, "one: only is the label of all rows"},
 		{"train " + few, "few: 3 rows to learn"},

@@ -14,6 +14,7 @@ import (
 	"edge/internal/exit"
 	"edge/online"
 	"edge/persist"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -64,7 +65,7 @@ func TestVerifyState(t *testing.T) {
 // Of a file that a power cut has left empty, or all zeros, nothing can be used: only a backup helps.
 func TestVerifyNothing(t *testing.T) {
 	for name, content := range map[string]string{"empty": "", "zeros": strings.Repeat("\x00", 1<<20)} {
-		code, out, errOut := edge(t, "verify", harness.WriteFile(t, "edge.db", content))
+		code, out, errOut := edge(t, "verify", files.Write(t, "edge.db", content))
 		if code != exit.Store || !strings.Contains(errOut, "nothing in it can be used: with the daemon stopped, edge restore puts a backup in its place") {
 			t.Errorf("%s: verify exits with %d: %s%s", name, code, out, errOut)
 		}
@@ -91,7 +92,7 @@ func TestTrainedStateIsCounted(t *testing.T) {
 		t.Fatalf("the state is not found in the file: %v", err)
 	}
 	file[at] ^= 1
-	damaged := harness.WriteFile(t, "damaged.db", string(file))
+	damaged := files.Write(t, "damaged.db", string(file))
 	if code, out, errOut := edge(t, "verify", damaged); code != exit.Store || !strings.Contains(out, "lost: the learnt state, 0 samples") || !strings.Contains(errOut, "edge restore") {
 		t.Errorf("verify exits with %d:\n%s%s", code, out, errOut)
 	}

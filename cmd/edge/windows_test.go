@@ -11,7 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/internal/exit"
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 // shaken is a file of signals of a sensor that rests, walks and runs: rows at 50 Hz of two
@@ -31,13 +31,13 @@ func shaken(t testing.TB) string {
 		}
 		at += 60
 	}
-	return harness.WriteFile(t, "shaken.csv", b.String())
+	return files.Write(t, "shaken.csv", b.String())
 }
 
 // shakenConfig is a configuration for shaken.
 func shakenConfig(t testing.TB, window string) string {
 	t.Helper()
-	return harness.WriteFile(t, "edge.yaml", `mqtt: {servers: [mqtt://broker.lan]}
+	return files.Write(t, "edge.yaml", `mqtt: {servers: [mqtt://broker.lan]}
 streams:
   hip:
     topics: [lab/+/hip]
@@ -100,7 +100,7 @@ func TestWindows(t *testing.T) {
 		}
 		short.WriteString(strings.Join(cells, ",") + "\n")
 	}
-	compareGolden(t, filepath.Join("testdata", "windows.csv"), short.String())
+	files.Golden(t, filepath.Join("testdata", "windows.csv"), short.String())
 
 	// Flags describe the same stream, standard input is the same file, and -o writes it.
 	text, err := os.ReadFile(data)
@@ -173,7 +173,7 @@ func TestSignalsAndSamplesAreTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	two := harness.WriteFile(t, "two.yaml", strings.Replace(string(text), "models: {", "models: {run: {streams: [hip]}, ", 1))
+	two := files.Write(t, "two.yaml", strings.Replace(string(text), "models: {", "models: {run: {streams: [hip]}, ", 1))
 	if _, got, errOut := edge(t, "predict", "--state", state, "-c", two, data); got != fromSignals {
 		t.Errorf("beside another model the answers are %.200s %s", got, errOut)
 	}
@@ -247,7 +247,7 @@ func TestCheckOfSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	doubtful := strings.NewReplacer("[x, y]", "[a, b, c, d, e, f, g]", "time: t", `time: ""`, "length: 256, hop: 128", "length: 1s, hop: 200ms").Replace(string(text))
-	code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "doubtful.yaml", doubtful))
+	code, out, errOut := edge(t, "check", "-c", files.Write(t, "doubtful.yaml", doubtful))
 	for _, want := range []string{
 		"18000 samples an hour of each device", "warning  streams.hip.window: 5 samples a second of each device",
 		"warning  streams.hip.window: the payloads have no time", "warning  streams.hip.window: correlations are no features, as 7 signals have windows",
@@ -257,7 +257,7 @@ func TestCheckOfSignals(t *testing.T) {
 		}
 	}
 	thin := strings.NewReplacer("window: {length: 256, hop: 128}", "hold: {every: 10s}\n    window: {length: 1m}").Replace(string(text))
-	if _, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "thin.yaml", thin)); !strings.Contains(out, "warning  streams.hip.window: no sample is made: 1m0s has 6 rows, and min_rows is 8") || strings.Contains(out, "samples an hour") {
+	if _, out, errOut := edge(t, "check", "-c", files.Write(t, "thin.yaml", thin)); !strings.Contains(out, "warning  streams.hip.window: no sample is made: 1m0s has 6 rows, and min_rows is 8") || strings.Contains(out, "samples an hour") {
 		t.Errorf("windows that are never made are not told in\n%s%s", out, errOut)
 	}
 	_, tail, _ := strings.Cut(string(text), "window: {length: 256, hop: 128}")
@@ -266,13 +266,13 @@ func TestCheckOfSignals(t *testing.T) {
 		"hold: {on: any}": false, "on_missing: marginalise": false, "window: {length: 256, of: [x]}": false,
 	} {
 		inputs := "streams:\n  hip:\n    inputs: {x: {topics: [lab/x]}, \"y\": {topics: [lab/y]}}\n    " + stage + tail
-		code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "inputs.yaml", inputs))
+		code, out, errOut := edge(t, "check", "-c", files.Write(t, "inputs.yaml", inputs))
 		if code != exit.OK || strings.Contains(out, "warning  streams.hip: samples that need the signals of two inputs") != warns {
 			t.Errorf("%q of two inputs exits with %d; want a warning: %v\n%s%s", stage, code, warns, out, errOut)
 		}
 	}
 	rows := strings.Replace(string(text), "window: {length: 256, hop: 128}", "hold: {every: 100ms}", 1)
-	if _, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "rows.yaml", rows)); !strings.Contains(out, "warning  streams.hip: 10 samples a second of each device; a window or a longer hold.every") {
+	if _, out, errOut := edge(t, "check", "-c", files.Write(t, "rows.yaml", rows)); !strings.Contains(out, "warning  streams.hip: 10 samples a second of each device; a window or a longer hold.every") {
 		t.Errorf("the hint for rows is not in\n%s%s", out, errOut)
 	}
 }
@@ -289,7 +289,7 @@ func TestConfigSampleOfSignals(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	config := harness.WriteFile(t, "sample.yaml", out)
+	config := files.Write(t, "sample.yaml", out)
 	if code, _, errOut := edge(t, "windows", data, "-c", config); code != exit.OK || !strings.Contains(errOut, "\n7200 rows, 2 devices: ") {
 		t.Errorf("windows exits with %d: %s", code, errOut)
 	}

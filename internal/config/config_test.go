@@ -1,9 +1,6 @@
 package config
 
 import (
-	"bytes"
-	"compress/gzip"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -20,6 +17,7 @@ import (
 	"edge/stream"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
+	"edge/test/files"
 )
 
 const minimal = `
@@ -310,52 +308,9 @@ func parsed(t *testing.T, text string) *Config {
 	return cfg
 }
 
-var update = flag.Bool("update", false, "write the golden files of this package anew")
-
-// writeFile writes a file in a temporary folder.
-func writeFile(t testing.TB, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// compareGolden compares a text with a file; with -update it writes the file.
-func compareGolden(t *testing.T, path, now string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(now), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), now); diff != "" {
-		t.Errorf("this has changed; if it should, run go test ./internal/config -update (-%s +now):\n%s", path, diff)
-	}
-}
-
-func gzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	z.Write(data)
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
 // A file that can be no configuration, such as a large data file, is not read into memory.
 func TestLoadOfALargeFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "readings.csv")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := files.Write(t, "readings.csv", "")
 	if err := os.Truncate(path, maxFile+1); err != nil { // sparse
 		t.Fatal(err)
 	}
@@ -371,11 +326,7 @@ func TestLoadOfAnotherFile(t *testing.T) {
 		for i := range keys {
 			fmt.Fprintf(&text, "container%d: 1\n", i)
 		}
-		path := filepath.Join(t.TempDir(), "compose.yaml")
-		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, err := Load(path)
+		_, err := Load(files.Write(t, "compose.yaml", text.String()))
 		if err == nil {
 			t.Fatal("no error")
 		}

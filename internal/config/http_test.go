@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"edge/stream/mqtt"
+	"edge/test/files"
 )
 
 func TestOpenToNetwork(t *testing.T) {
@@ -65,7 +66,7 @@ func TestHTTPConfig(t *testing.T) {
 // A password or a key of the page that any user may read is an exposure.
 func TestHTTPExposures(t *testing.T) {
 	c := Default()
-	c.HTTP.Password.File, c.HTTP.TLS.Key = writeFile(t, "password", "x"), writeFile(t, "key", "x")
+	c.HTTP.Password.File, c.HTTP.TLS.Key = files.Write(t, "password", "x"), files.Write(t, "key", "x")
 	if found := c.Exposures(""); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"edge/internal/config"
 	"edge/internal/dataset"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -38,7 +39,7 @@ func TestSampleForDataFiles(t *testing.T) {
 // A file in which labels alone are missing has no missing features.
 func TestSampleForMissingLabels(t *testing.T) {
 	for rows, want := range map[string]bool{"1,2,x\n3,4,\n": false, "1,2,x\n3,,y\n": true} {
-		path := harness.WriteFile(t, "t.csv", "a,b,label\n"+rows)
+		path := files.Write(t, "t.csv", "a,b,label\n"+rows)
 		text, err := config.SampleFor([]string{path}, new(dataset.Options), nil, io.Discard)
 		if err != nil || strings.Contains(string(text), "on_missing") != want {
 			t.Errorf("%q: %v, want on_missing: %v\n%s", rows, err, want, text)
@@ -49,7 +50,7 @@ func TestSampleForMissingLabels(t *testing.T) {
 // TestSampleForNames checks files whose names YAML reads as another type of value.
 func TestSampleForNames(t *testing.T) {
 	for _, name := range []string{"007", "on", "null", "1e3", "true"} {
-		path := harness.WriteFile(t, name+".csv", "a,label\n1,x\n2,y\n")
+		path := files.Write(t, name+".csv", "a,label\n1,x\n2,y\n")
 		text, err := config.SampleFor([]string{path}, new(dataset.Options), nil, io.Discard)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -63,7 +64,7 @@ func TestSampleForNames(t *testing.T) {
 
 // The command in the sample has the flags that chose the columns, without which replay refuses the file.
 func TestSampleNamesTheFlags(t *testing.T) {
-	path := harness.WriteFile(t, "room.csv", "when,x,state,y\nnoon,1,a,2\nnight,3,b,4\n")
+	path := files.Write(t, "room.csv", "when,x,state,y\nnoon,1,a,2\nnight,3,b,4\n")
 	var data dataset.Options
 	data.Label, data.Ignore = "state", []string{"when", "y"}
 	text, err := config.SampleFor([]string{path}, &data, nil, io.Discard)

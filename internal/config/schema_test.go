@@ -21,6 +21,7 @@ import (
 	"edge/stream/field"
 	"edge/stream/fleet"
 	"edge/stream/signal"
+	"edge/test/files"
 )
 
 // The schema that the program prints is that of its configuration. The test
@@ -38,7 +39,7 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join("..", "..", "configs", "edge.schema.json")
-	compareGolden(t, path, text.String())
+	files.Golden(t, path, text.String())
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text.Bytes()); err != nil {
 		t.Fatal(err)
@@ -54,8 +55,8 @@ func comparePacked(t *testing.T, path string, packed []byte, held func() ([]byte
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
-		if err := os.WriteFile(path+".gz", gzipped(t, packed), 0o644); err != nil {
+	if *files.Update {
+		if err := os.WriteFile(path+".gz", []byte(files.Gzip(t, string(packed))), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -14,6 +14,7 @@ import (
 	"edge/stream/codec"
 	"edge/stream/signal"
 	"edge/stream/topic"
+	"edge/test/files"
 )
 
 // TestShapes runs the configurations of docs/guide/shapes.md on the payloads that the page
@@ -50,7 +51,7 @@ func TestShapes(t *testing.T) {
 		}
 		page.WriteString(line)
 	}
-	compareGolden(t, path, page.String())
+	files.Golden(t, path, page.String())
 	files, err := os.ReadDir(shapes)
 	if err != nil {
 		t.Fatal(err)

@@ -18,13 +18,13 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 const secretForTests = "correct-horse-battery-staple"
 
 func withPassword(t *testing.T) func(*config.Config) {
-	file := harness.WriteFile(t, "password", secretForTests+"\n")
+	file := files.Write(t, "password", secretForTests+"\n")
 	return func(c *config.Config) {
 		c.HTTP.Password.File, c.HTTP.Pprof, c.Control.Enabled = file, true, true
 	}
@@ -144,7 +144,7 @@ func TestTooManyAttempts(t *testing.T) {
 // applies.
 func TestPasswordRenewed(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	file := harness.WriteFile(t, "password", "first")
+	file := files.Write(t, "password", "first")
 	s := serve(t, b.URL(), func(c *config.Config) { c.HTTP.Password.File = file })
 	answers := func(password string, want int) bool {
 		code, _ := s.do("GET", "/api/v1/models", "", map[string]string{"Authorization": "Bearer " + password})

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"edge/internal/broker/brokertest"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -35,7 +36,7 @@ func TestReloadHTTP(t *testing.T) {
 	if _, err := r.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "http.password") {
 		t.Errorf("a password that is not there: %v", err)
 	}
-	write(fmt.Sprintf("password: {file: %q}", harness.WriteFile(t, "password", secretForTests)))
+	write(fmt.Sprintf("password: {file: %q}", files.Write(t, "password", secretForTests)))
 	changed, err := r.Reload(t.Context())
 	slices.Sort(changed)
 	if err != nil || !slices.Contains(changed, "http.password.file") {

@@ -17,7 +17,7 @@ import (
 	"edge/internal/config"
 	"edge/online"
 	"edge/persist"
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 // gate is a log that holds the goroutine which logs a message, until it is opened.
@@ -138,7 +138,7 @@ func startRecovering(t *testing.T, cfg *config.Config) *recovering {
 
 func recoverable(t *testing.T, broker string) *config.Config {
 	t.Helper()
-	cfg, err := config.Load(harness.WriteFile(t, "edge.yaml", fmt.Sprintf(`
+	cfg, err := config.Load(files.Write(t, "edge.yaml", fmt.Sprintf(`
 node: n
 mqtt: {servers: ["%s"]}
 streams: {s: {topics: [s], features: [a, b]}}

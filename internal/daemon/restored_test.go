@@ -16,13 +16,13 @@ import (
 	"edge/internal/config"
 	"edge/online"
 	"edge/persist"
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 // oneModel is the configuration of a daemon with model m and its state at path.
 func oneModel(t *testing.T, path string) *config.Config {
 	t.Helper()
-	cfg, err := config.Load(harness.WriteFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {m: {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
+	cfg, err := config.Load(files.Write(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {m: {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestRestoredCountsCheckpointsAlone(t *testing.T) {
 
 // Of a file with no part of a model nobody knows how much is lost: the log says so of the model.
 func TestLossThatIsNotCounted(t *testing.T) {
-	path := harness.WriteFile(t, "edge.db", "")
+	path := files.Write(t, "edge.db", "")
 	log := openingLog(t, oneModel(t, path))
 	if want := `is lost" model=m state=false samples=0 pending=0 more=true`; !strings.Contains(log, want) {
 		t.Errorf("the log lacks %s:\n%s", want, log)
@@ -119,7 +119,7 @@ func TestUnusedState(t *testing.T) {
 		model string
 		want  bool
 	}{{"first", false}, {"second", true}} {
-		cfg, err := config.Load(harness.WriteFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {"+tc.model+": {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
+		cfg, err := config.Load(files.Write(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {"+tc.model+": {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestUnusedState(t *testing.T) {
 func TestVacantState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge.db")
 	of := func(model string) *config.Config {
-		cfg, err := config.Load(harness.WriteFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a, b]}}\nmodels: {m: {streams: [s], "+model+"}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
+		cfg, err := config.Load(files.Write(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a, b]}}\nmodels: {m: {streams: [s], "+model+"}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -50,7 +51,7 @@ func TestReloadWatches(t *testing.T) {
 			os.Rename(path+"~", path)
 		}},
 		{4 * time.Second, func() { // as a mounted volume does
-			other := harness.WriteFile(t, "next.yaml", string(every("4s")))
+			other := files.Write(t, "next.yaml", string(every("4s")))
 			os.Symlink(other, link+".new")
 			os.Rename(link+".new", link)
 		}},

@@ -1,10 +1,10 @@
 package dataset
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"edge/test/files"
 )
 
 // Labels that differ in case, or as 1 and 1.0 do, are classes of their own: a line says so.
@@ -21,10 +21,7 @@ func TestAlikeLabels(t *testing.T) {
 		letters:                    "",
 		"1,2,ok\n3,4,OK\n5,6,OK\n": `; no other line has its label "ok"; --header yes if it names the columns; the labels "OK" and "ok" are two classes`,
 	} {
-		path := filepath.Join(t.TempDir(), "data.csv")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := files.Write(t, "data.csv", text)
 		summary, err := Summarize(path, Format{})
 		if err != nil {
 			t.Fatal(err)

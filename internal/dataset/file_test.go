@@ -2,20 +2,19 @@ package dataset
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
+
+	"edge/test/files"
 )
 
 // rowsOf reads a whole data set from text.
@@ -268,24 +267,10 @@ func TestHintsAtColumnsOfWords(t *testing.T) {
 	}
 }
 
-// gzipped returns text as gzip.
-func gzipped(t testing.TB, text string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	io.WriteString(z, text)
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
 func TestDatasetGzip(t *testing.T) {
 	text := "x,y,label\n" + strings.Repeat("1,2,class0\n3,4,class1\n5,6,class2\n", 20)
-	path := filepath.Join(t.TempDir(), "table.csv.gz")
-	if err := os.WriteFile(path, gzipped(t, text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	packed := files.Gzip(t, text)
+	path := files.Write(t, "table.csv.gz", packed)
 	summary, err := Summarize(path, Format{})
 	if err != nil {
 		t.Fatal(err)
@@ -297,14 +282,7 @@ func TestDatasetGzip(t *testing.T) {
 	if name := BaseName(path); name != "table" {
 		t.Errorf("name %q, want table", name)
 	}
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut := filepath.Join(t.TempDir(), "cut.csv.gz")
-	if err := os.WriteFile(cut, whole[:len(whole)/2], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	cut := files.Write(t, "cut.csv.gz", packed[:len(packed)/2])
 	if _, err := Summarize(cut, Format{}); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "the packed file ends too early: copy it again") {
 		t.Errorf("a cut file gives %v, want an unexpected end", err)
 	}
@@ -414,7 +392,7 @@ func wide(text string, big bool) string {
 
 func FuzzDataset(f *testing.F) {
 	for _, text := range []string{
-		"a,b,label\n1,-2.5,ok\n0.003,4e10,worn out\n", "a,b,label\n1,\"2\n\",ok\n", "\xef\xbb\xbfa,b\n1,\"\"\n", string(gzipped(f, "a,label\n1,x\n")),
+		"a,b,label\n1,-2.5,ok\n0.003,4e10,worn out\n", "a,b,label\n1,\"2\n\",ok\n", "\xef\xbb\xbfa,b\n1,\"\"\n", files.Gzip(f, "a,label\n1,x\n"),
 		"a;b;label\n1,5;-2,5;ok\n", "a\tb\tlabel\n1\t\tok\n", "1|2|3\n4|5|6\n", "\xff\xfe" + wide("a;b\r\n1,5;x\r\n", false), "\xfe\xff" + wide("a,b\n1,x\n", true),
 		"a,b\r1,2\r", "# so\na,b\n1,x\n", "a,b,\n1,NA,\n?,x\n", ",a,label\n0,1,x\n", "\"a;b\";label\n1;x\n", "#,#\n#\n1,2\n",
 		" 1  2.5 x\n3\tNaN  y \n", "{\"a\":{\"b\":1},\"label\":\"x\"}\n", "[[[{\"a\":1}]]]", "a/b {\"x\":1}\n", "a/b 1\na/c 2\n", "Title\n\na,b\n1,x\n",
@@ -456,7 +434,7 @@ func FuzzIdx(f *testing.F) {
 	images = append(images, make([]byte, 3*2*2)...)
 	f.Add(images)
 	f.Add(images[:15])
-	f.Add(gzipped(f, string(images)))
+	f.Add([]byte(files.Gzip(f, string(images))))
 	f.Add([]byte{0, 0, 8, 3, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for dims, kind := range map[int]uint32{1: IdxLabels, 3: IdxImages} {

@@ -3,12 +3,12 @@ package dataset
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"edge/stream/signal"
+	"edge/test/files"
 )
 
 // The command for times in another order makes times of them that are read. A cell that no such
@@ -43,10 +43,7 @@ func TestMomentCommand(t *testing.T) {
 		if _, err := exec.LookPath("sed"); err != nil {
 			t.Skip("no sed")
 		}
-		file := filepath.Join(t.TempDir(), "FILE")
-		if err := os.WriteFile(file, []byte(cell+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		file := files.Write(t, "FILE", cell+"\n")
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "FILE", file, 1)).Output()
 		at, ok := signal.ParseTime(strings.TrimSpace(string(out)), time.UTC)
 		expected, _ := time.Parse(time.RFC3339Nano, want)
@@ -82,10 +79,7 @@ func TestMomentCommandOfPerl(t *testing.T) {
 			t.Errorf("%s: %s", cell, text)
 			continue
 		}
-		file := filepath.Join(t.TempDir(), "FILE")
-		if err := os.WriteFile(file, []byte("x;"+cell+";7"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		file := files.Write(t, "FILE", "x;"+cell+";7")
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "FILE", file, 1)).Output()
 		read := strings.Split(strings.TrimSpace(string(out)), ";")
 		if err != nil || len(read) != 3 {

@@ -2,10 +2,10 @@ package dataset
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"edge/test/files"
 )
 
 // A feature that rises with every row, as a time does, is told with its flag; one that falls or
@@ -16,10 +16,7 @@ func TestRisingFeatures(t *testing.T) {
 	for i := range 40 {
 		fmt.Fprintf(&b, "%d,%d,%d,%d,%s\n", i, 1_795_717_000+3*i, i%7, i/2, "ab"[i%2:i%2+1])
 	}
-	path := filepath.Join(t.TempDir(), "data.csv")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := files.Write(t, "data.csv", b.String())
 	for name, c := range map[string]struct {
 		format Format
 		want   string

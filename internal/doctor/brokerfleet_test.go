@@ -11,7 +11,7 @@ import (
 	"edge/internal/config"
 	"edge/stream/codec"
 	"edge/stream/fleet"
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 // Only a trial shows which messages a broker acknowledges and does not deliver: NATS does not
@@ -20,8 +20,8 @@ func TestDeliveryIsTried(t *testing.T) {
 	mosquitto := func(settings string) func(*testing.T, string) func() {
 		return func(t *testing.T, addr string) func() { return brokertest.MosquittoWith(t, addr, settings) }
 	}
-	rights := harness.WriteFile(t, "acl", "topic readwrite edge/pi1/#\ntopic readwrite mark/#\ntopic read edge/fleet/#\n")
-	own := harness.WriteFile(t, "acl", "topic readwrite edge/pi1/#\ntopic readwrite mark/#\ntopic read edge/fleet/#\ntopic readwrite edge/fleet/mill/pi1/#\n")
+	rights := files.Write(t, "acl", "topic readwrite edge/pi1/#\ntopic readwrite mark/#\ntopic read edge/fleet/#\n")
+	own := files.Write(t, "acl", "topic readwrite edge/pi1/#\ntopic readwrite mark/#\ntopic read edge/fleet/#\ntopic readwrite edge/fleet/mill/pi1/#\n")
 	const shared, kept = "ok shared subscriptions: each message goes to one of the members", "ok fleet mill: the broker keeps contributions of 96.0 KiB"
 	const noWildcards = "fail fleet mill: the broker does not send retained messages to subscriptions with a wildcard: who connects later does not hear of the others → use one that does"
 	for name, tc := range map[string]struct {

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"edge/internal/config"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
 // A measurement removes the scratch store of a killed doctor, unless another doctor
 // still writes it.
 func TestEnduranceRemovesStaleFiles(t *testing.T) {
-	cfg, err := config.Load(harness.WriteFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {m: {streams: [s]}}\n"))
+	cfg, err := config.Load(files.Write(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {m: {streams: [s]}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

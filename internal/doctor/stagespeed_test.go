@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 // The stage of each stream with signals is measured at its rate.
@@ -75,7 +75,7 @@ func TestNoStageIsMeasured(t *testing.T) {
 	cfg := parsed(t, minimal)
 	cfg.Store.Path = t.TempDir() + "/edge.db"
 	d := &Diagnosis{Grade: OK}
-	d.examine(t.Context(), cfg, fakeHost(t, nil), Options{Path: harness.WriteFile(t, "edge.yaml", minimal), Rate: 1, Offline: true, Progress: func(string) {}})
+	d.examine(t.Context(), cfg, fakeHost(t, nil), Options{Path: files.Write(t, "edge.yaml", minimal), Rate: 1, Offline: true, Progress: func(string) {}})
 	if strings.Contains(d.text(), "signals") {
 		t.Errorf("it finds\n%s", d.text())
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +16,7 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/eval"
 	"edge/internal/report"
+	"edge/test/files"
 )
 
 // Names of classes that would break a page that does not escape them.
@@ -38,11 +37,7 @@ func waveFile(t testing.TB, n int) string {
 		}
 		fmt.Fprintf(&b, "%v,%v,\"%s\"\n", row.X[6], row.X[14], strings.ReplaceAll(hostile[k], `"`, `""`))
 	}
-	path := filepath.Join(t.TempDir(), "wave.csv")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return files.Write(t, "wave.csv", b.String())
 }
 
 // evaluate returns the reports of a file, as JSON objects and as a parsed page.

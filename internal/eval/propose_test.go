@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/stream/codec"
+	"edge/test/files"
 )
 
 // signalFile writes a file of n signals rows, one a second, whose label changes each minute.
@@ -25,11 +24,7 @@ func signalFile(t *testing.T, n int, cells func(i int) (power, state string)) st
 		power, state := cells(i)
 		fmt.Fprintf(&b, "%d,%s,%s,%s\n", 1795717000+i, power, state, []string{"idle", "run"}[i/60%2])
 	}
-	path := filepath.Join(t.TempDir(), "plug.csv")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return files.Write(t, "plug.csv", b.String())
 }
 
 // The proposed configuration takes the rows of its file.
@@ -105,10 +100,7 @@ func TestProposeKeepsShortRecordings(t *testing.T) {
 		}
 		at += 10000
 	}
-	path := filepath.Join(t.TempDir(), "plug.csv")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := files.Write(t, "plug.csv", b.String())
 	s, err := Propose(t.Context(), path, dataset.Options{}, io.Discard)
 	if err != nil || s.Length.Rows > 512 || strings.Contains(s.Reason, "1024") {
 		t.Errorf("%+v, %v", s, err)
@@ -162,10 +154,7 @@ func TestProposeLabel(t *testing.T) {
 			}
 			b.WriteString("\n")
 		}
-		path := filepath.Join(t.TempDir(), "plug.csv")
-		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := files.Write(t, "plug.csv", b.String())
 		f := dataset.Format{}
 		if strings.Contains(header, "note") {
 			f.Ignore = []string{"note"}
@@ -187,10 +176,7 @@ func TestProposeShortRecordings(t *testing.T) {
 				fmt.Fprintf(&b, "%.2f,s%d,%d,%s\n", 1_795_717_000+float64(device*200+i)*step, device, i%7*(1+device%2), []string{"idle", "run"}[device%2])
 			}
 		}
-		path := filepath.Join(t.TempDir(), "walk.csv")
-		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := files.Write(t, "walk.csv", b.String())
 		data := dataset.Options{DeviceColumn: "subject", TimeColumn: "at (s)"}
 		s, err := Propose(t.Context(), path, data, io.Discard)
 		if err != nil || (s != nil) != signals {
@@ -223,10 +209,7 @@ func TestProposeRelativeTimes(t *testing.T) {
 		for i := range 400 {
 			fmt.Fprintf(&b, "%.6f,%d,%s\n", c.start+c.step*float64(i), i%7, []string{"idle", "run"}[i/200])
 		}
-		path := filepath.Join(t.TempDir(), "walk.csv")
-		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := files.Write(t, "walk.csv", b.String())
 		s, err := Propose(t.Context(), path, dataset.Options{}, io.Discard)
 		if err != nil || s == nil {
 			t.Fatal(s, err)

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"edge/internal/config"
 	"edge/internal/dataset"
+	"edge/test/files"
 )
 
 // routed returns the configuration of a stream with these keys.
@@ -195,11 +194,7 @@ func TestFollowerOfStageIDs(t *testing.T) {
 
 func tableOf(t *testing.T, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "rows.csv")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return files.Write(t, "rows.csv", text)
 }
 
 // A daemon that predicts nothing may not subscribe to the topic; one that has had rows of signals

@@ -17,7 +17,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/stream/mqtt"
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 const secretForTests = "correct-horse-battery-staple"
@@ -80,9 +80,9 @@ func TestNotServedOpen(t *testing.T) {
 		cfg  config.HTTP
 		want bool
 	}{
-		"all is there":              {config.HTTP{Password: mqtt.Secret{File: harness.WriteFile(t, "password", "x")}, TLS: good}, true},
+		"all is there":              {config.HTTP{Password: mqtt.Secret{File: files.Write(t, "password", "x")}, TLS: good}, true},
 		"no such file":              {config.HTTP{Password: mqtt.Secret{File: folder + "/none"}}, false},
-		"an empty password":         {config.HTTP{Password: mqtt.Secret{File: harness.WriteFile(t, "empty", "\n")}}, false},
+		"an empty password":         {config.HTTP{Password: mqtt.Secret{File: files.Write(t, "empty", "\n")}}, false},
 		"no such variable":          {config.HTTP{Password: mqtt.Secret{Env: "EDGE_TEST_NOT_SET"}}, false},
 		"no such certificate":       {config.HTTP{TLS: config.Certificate{Cert: folder + "/none", Key: good.Key}}, false},
 		"certificate without a key": {config.HTTP{TLS: config.Certificate{Cert: good.Cert, Key: good.Cert}}, false},

@@ -11,6 +11,7 @@ import (
 
 	"edge/internal/dataset"
 	"edge/lab"
+	"edge/test/files"
 )
 
 // waveform returns n rows of the demo's sensors, of all its classes or of the first two.
@@ -80,10 +81,7 @@ func TestSplitIsStandardisedByTheRowsToLearn(t *testing.T) {
 }
 
 func TestRowsThatLackFeaturesAreLeftOut(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "gaps.csv")
-	if err := os.WriteFile(path, []byte("a,b,label\n1,2,x\n3,,y\n4,5,y\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := files.Write(t, "gaps.csv", "a,b,label\n1,2,x\n3,,y\n4,5,y\n")
 	table, err := dataset.LoadTable(path, dataset.Format{})
 	if err != nil {
 		t.Fatal(err)

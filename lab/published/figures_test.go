@@ -1,24 +1,15 @@
 package published
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-)
 
-func write(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+	"edge/test/files"
+)
 
 func TestLoadFigures(t *testing.T) {
 	const header = "set,inducing,method,error,nll\n"
-	figures, err := LoadFigures(write(t, "figures.csv", header+"wine,0.05,EP,0.031,0.125\nwine,0.2,VI,.02,0\nglass,0.05,GFITC,.3,.8\n"))
+	figures, err := LoadFigures(files.Write(t, "figures.csv", header+"wine,0.05,EP,0.031,0.125\nwine,0.2,VI,.02,0\nglass,0.05,GFITC,.3,.8\n"))
 	if err != nil || len(figures) != 3 {
 		t.Fatalf("%+v, %v", figures, err)
 	}
@@ -39,7 +30,7 @@ func TestLoadFigures(t *testing.T) {
 		{"a quote", header + "wine,\"5,EP,.3,.2\n", "figures.csv"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := LoadFigures(write(t, "figures.csv", c.content)); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := LoadFigures(files.Write(t, "figures.csv", c.content)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})

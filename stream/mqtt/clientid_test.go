@@ -3,22 +3,17 @@ package mqtt
 import (
 	"errors"
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
+
+	"edge/test/files"
 )
 
 // Two devices with the host name that their image came with are two clients; a
 // name of its own counts for more than its network card.
 func TestMachineID(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "machine-id")
-	if err := os.WriteFile(file, []byte("b08dfa6083e7567a1921a715000001fb\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	blank := filepath.Join(t.TempDir(), "blank")
-	if err := os.WriteFile(blank, []byte("\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := files.Write(t, "machine-id", "b08dfa6083e7567a1921a715000001fb\n")
+	blank := files.Write(t, "blank", "\n")
 	none := filepath.Join(t.TempDir(), "none")
 	named := func(name string) func() (string, error) { return func() (string, error) { return name, nil } }
 	card := func(address ...byte) func() ([]net.Interface, error) {

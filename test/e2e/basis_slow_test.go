@@ -12,6 +12,7 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -67,7 +68,7 @@ func (n *fleetNode) sharing(broker, store string) (path string) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	return harness.WriteFile(n.t, n.name+".yaml", strings.Replace(string(text), "concept: wave,", "concept: wave, basis: shared,", 1))
+	return files.Write(n.t, n.name+".yaml", strings.Replace(string(text), "concept: wave,", "concept: wave, basis: shared,", 1))
 }
 
 // awaitBasis waits until the node has the common basis of a number, and its latest merge

@@ -9,6 +9,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/dataset"
 	"edge/internal/exit"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -33,7 +34,7 @@ func startFleetNode(t *testing.T, b *brokertest.Broker, name, role string) *flee
 
 func fleetConfig(t *testing.T, broker, name, store, role string) (path string) {
 	t.Helper()
-	return harness.WriteFile(t, name+".yaml", fmt.Sprintf(`
+	return files.Write(t, name+".yaml", fmt.Sprintf(`
 node: %[2]s
 mqtt: {servers: ["%[1]s"], max_reconnect_interval: 200ms}
 streams: {waveform: {topics: [%[2]s/waveform], features: [%[5]s]}}

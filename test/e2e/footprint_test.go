@@ -15,6 +15,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/stream/mqtt"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -42,7 +43,7 @@ func TestInventedClasses(t *testing.T) {
 		t.Skip("NOT TESTED: needs /proc of a process that is not emulated")
 	}
 	b := brokertest.New(t, brokertest.Mosquitto)
-	config := harness.WriteFile(t, "edge.yaml", fmt.Sprintf(`
+	config := files.Write(t, "edge.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"]}
 streams: {rows: {topics: [sensors/rows], dimension: 8}}

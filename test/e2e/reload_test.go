@@ -11,6 +11,7 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/exit"
 	"edge/online"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -107,5 +108,5 @@ func splitFile(t *testing.T, path string, rows int) (head, tail string) {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(string(data), "\n")
-	return harness.WriteFile(t, "waveform.csv", strings.Join(lines[:rows+1], "")), harness.WriteFile(t, "tail.csv", lines[0]+strings.Join(lines[rows+1:], ""))
+	return files.Write(t, "waveform.csv", strings.Join(lines[:rows+1], "")), files.Write(t, "tail.csv", lines[0]+strings.Join(lines[rows+1:], ""))
 }

@@ -11,6 +11,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
 	"edge/internal/report"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -52,7 +53,7 @@ func TestReplayAnswersQuestions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config = harness.WriteFile(t, "asking.yaml", strings.Replace(string(text), "    inducing: 20\n", "    inducing: 20\n    active: {strategy: margin, budget: 0.3, budget_per_hour: 0}\n", 1))
+	config = files.Write(t, "asking.yaml", strings.Replace(string(text), "    inducing: 20\n", "    inducing: 20\n    active: {strategy: margin, budget: 0.3, budget_per_hour: 0}\n", 1))
 	d := harness.Start(t, config)
 	code, out, errOut := harness.Run(t, "replay", data, "-c", config, "--labels", "asked", "--ahead", "1")
 	if code != exit.OK {

@@ -12,6 +12,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/stream/mqtt"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -25,7 +26,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	b := brokertest.New(t, brokertest.Mosquitto)
 	tap := harness.NewTap(t, b.Addr)
 	web := brokertest.FreeAddress(t)
-	passwordFile := harness.WriteFile(t, "password", secret+"\n")
+	passwordFile := files.Write(t, "password", secret+"\n")
 	config, store := harness.WaveformConfig(t, tap.URL())
 	text, err := os.ReadFile(config)
 	if err != nil {

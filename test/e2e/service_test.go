@@ -17,6 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/internal/broker/brokertest"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -185,7 +186,7 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		brokertest.Missing(t, "systemd-analyze is not installed")
 	}
-	unit := harness.WriteFile(t, "edge.service", strings.ReplaceAll(string(text), "/usr/bin/edge", harness.Program(t)))
+	unit := files.Write(t, "edge.service", strings.ReplaceAll(string(text), "/usr/bin/edge", harness.Program(t)))
 	out, err := exec.CommandContext(t.Context(), analyze, "verify", unit).CombinedOutput()
 	out = regexp.MustCompile(`.*Unknown key.*'Restart(Steps|MaxDelaySec)'.*\n`).ReplaceAll(out, nil) // before 254
 	if err != nil || strings.Contains(string(out), "edge.service") {

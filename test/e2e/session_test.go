@@ -14,6 +14,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/stream/mqtt"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -114,7 +115,7 @@ func (s *session) answer(id string) gjson.Result {
 func TestSession(t *testing.T) {
 	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
 		store := filepath.Join(t.TempDir(), "edge.db")
-		config := harness.WriteFile(t, "edge.yaml", fmt.Sprintf(`
+		config := files.Write(t, "edge.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"], max_reconnect_interval: 200ms}
 streams: {plant: {topics: [plant/valve], features: [flow, pressure]}}

@@ -15,6 +15,7 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -34,14 +35,14 @@ func signalFile(t *testing.T, recordings, rows int) string {
 		}
 		at += float64(rows)/50 + 10
 	}
-	return harness.WriteFile(t, "signals.csv", b.String())
+	return files.Write(t, "signals.csv", b.String())
 }
 
 // signalConfig writes the configuration of a daemon for signalFile.
 func signalConfig(t *testing.T, broker string) (path, store string) {
 	t.Helper()
 	store = filepath.Join(t.TempDir(), "edge.db")
-	return harness.WriteFile(t, "edge.yaml", fmt.Sprintf(`
+	return files.Write(t, "edge.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"], max_reconnect_interval: 200ms}
 streams:

@@ -13,6 +13,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
 	"edge/stream/mqtt"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -20,7 +21,7 @@ import (
 // the stream machine.
 func signalsConfig(t *testing.T, broker, streams, labels string) (path string) {
 	t.Helper()
-	return harness.WriteFile(t, "edge.yaml", fmt.Sprintf(`
+	return files.Write(t, "edge.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"]}
 streams:

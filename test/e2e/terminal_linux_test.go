@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"edge/internal/broker/brokertest"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -142,7 +143,7 @@ func TestProgressInATerminal(t *testing.T) {
 	for i := range 4000 {
 		fmt.Fprintf(&rows, "%d,%d,%s\n", 1_795_717_000+i, i%7, []string{"idle", "run"}[i/100%2])
 	}
-	term := inTerminal(t, nil, "windows", harness.WriteFile(t, "rows.csv", rows.String()), "--signals", "x", "--length", "64", "--lengths", "16,32")
+	term := inTerminal(t, nil, "windows", files.Write(t, "rows.csv", rows.String()), "--signals", "x", "--length", "64", "--lengths", "16,32")
 	if err := term.cmd.Wait(); err != nil {
 		t.Fatalf("windows ends with %v: %q", err, term.output())
 	}
@@ -160,7 +161,7 @@ func TestLogInATerminal(t *testing.T) {
 		t.Run(environ, func(t *testing.T) {
 			config := "mqtt: {servers: [mqtt://127.0.0.1:1]}\nhttp: {listen: \"\"}\nstreams: {s: {topics: [t], features: [x]}}\nmodels: {m: {streams: [s]}}\n"
 			config += "store: {path: " + filepath.Join(t.TempDir(), "edge.db") + "}\n"
-			term := inTerminal(t, []string{environ}, "run", "-c", harness.WriteFile(t, "edge.yaml", config))
+			term := inTerminal(t, []string{environ}, "run", "-c", files.Write(t, "edge.yaml", config))
 			term.await(t, "edge starts")
 			if got := strings.Contains(term.output(), "\x1b["); got != coloured {
 				t.Errorf("colours: %t: %q", got, term.output())

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -22,7 +23,7 @@ func TestExportIsDurable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config = harness.WriteFile(t, "edge.yaml", string(text)+"control: {enabled: true}\n")
+	config = files.Write(t, "edge.yaml", string(text)+"control: {enabled: true}\n")
 	var mu sync.Mutex
 	var done []string
 	d := supervised(t, config, func(op operation) decision {

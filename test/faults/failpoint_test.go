@@ -20,6 +20,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/dataset"
 	"edge/stream/mqtt"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -71,17 +72,17 @@ func edgeWithFailpoints(t *testing.T) (path string) {
 		brokertest.Missing(t, "go is not installed: "+err.Error())
 	}
 	root, sources := sourcesWithFailpoints(t)
-	replace := map[string]string{filepath.Join(root, "internal/failpoint/failpoint.go"): harness.WriteFile(t, "failpoint.go", failpointSource)}
+	replace := map[string]string{filepath.Join(root, "internal/failpoint/failpoint.go"): files.Write(t, "failpoint.go", failpointSource)}
 	for name, source := range sources {
 		source = strings.Replace(source, "import (", "import (\n\"edge/internal/failpoint\"", 1)
-		replace[name] = harness.WriteFile(t, filepath.Base(name), source)
+		replace[name] = files.Write(t, filepath.Base(name), source)
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}
 	path = filepath.Join(t.TempDir(), "edge")
-	build := exec.Command("go", "build", "-overlay", harness.WriteFile(t, "overlay.json", string(overlay)), "-o", path, "edge/cmd/edge")
+	build := exec.Command("go", "build", "-overlay", files.Write(t, "overlay.json", string(overlay)), "-o", path, "edge/cmd/edge")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
@@ -182,7 +183,7 @@ func TestPanicInTheLearner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return harness.WriteFile(t, "edge.yaml", strings.Replace(string(data), "samples: 25", "samples: 1000", 1)), store, tap
+		return files.Write(t, "edge.yaml", strings.Replace(string(data), "samples: 25", "samples: 1000", 1)), store, tap
 	}
 
 	t.Run("in a step", func(t *testing.T) {

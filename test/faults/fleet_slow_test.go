@@ -17,6 +17,7 @@ import (
 	core "edge/online/fleet"
 	"edge/stream/fleet"
 	"edge/stream/mqtt"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -35,7 +36,7 @@ func fleetFailpoints(t *testing.T, basis string) {
 	b := brokertest.New(t, brokertest.Mosquitto)
 	folder := t.TempDir()
 	configure := func(t *testing.T, name, store, concept string) string {
-		return harness.WriteFile(t, "edge.yaml", fmt.Sprintf(`
+		return files.Write(t, "edge.yaml", fmt.Sprintf(`
 node: %[2]s
 mqtt: {servers: ["%[1]s"], max_reconnect_interval: 200ms}
 streams: {waveform: {topics: [sensors/%[2]s], features: [%[5]s]}}

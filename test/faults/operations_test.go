@@ -27,6 +27,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/replay"
 	"edge/stream/mqtt"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -53,7 +54,7 @@ func newScenario(t *testing.T) *scenario {
 func (s *scenario) configure(t *testing.T, broker string, number int) (config, store string) {
 	t.Helper()
 	store = filepath.Join(t.TempDir(), "edge.db")
-	return harness.WriteFile(t, "edge.yaml", fmt.Sprintf(`
+	return files.Write(t, "edge.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"], client_id: run-%d, max_reconnect_interval: 200ms}
 streams: {waveform: {topics: [sensors/%d], features: [%s]}}
@@ -450,7 +451,7 @@ func TestDiskIsFull(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Checkpoints would free the pages of the journal again and again.
-		config = harness.WriteFile(t, "edge.yaml", strings.Replace(string(data), "samples: 25", "samples: 1000", 1))
+		config = files.Write(t, "edge.yaml", strings.Replace(string(data), "samples: 25", "samples: 1000", 1))
 		return harness.StartWith(t, config, func(cmd *exec.Cmd) {
 			const script = `mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"`
 			unshare := exec.Command("unshare", append([]string{"-m", "sh", "-c", script, "sh", filepath.Dir(store)}, cmd.Args...)...)

@@ -135,16 +135,6 @@ func RunWith(t testing.TB, in string, args ...string) (code int, out, errOut str
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
 }
 
-// WriteFile writes a file in a temporary folder of the test.
-func WriteFile(t testing.TB, name, text string) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // Number returns the integer in an environment variable, or otherwise if that is
 // not set.
 func Number(t testing.TB, variable string, otherwise uint64) uint64 {

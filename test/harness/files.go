@@ -2,7 +2,6 @@ package harness
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"testing"
 
 	"edge/internal/dataset"
+	"edge/test/files"
 )
 
 // TableFile writes a data file of n rows: two features and the class of the
@@ -25,15 +25,11 @@ func TableFile(t testing.TB, name string, n int) string {
 		w.Next(&row)
 		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
 	}
-	path := filepath.Join(t.TempDir(), name)
-	data := []byte(b.String())
+	text := b.String()
 	if strings.HasSuffix(name, ".gz") {
-		data = Gzipped(t, data)
+		text = files.Gzip(t, text)
 	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return files.Write(t, name, text)
 }
 
 // IdxFiles writes images of 2×2 pixels; the label is the brightest one.
@@ -54,25 +50,13 @@ func IdxFiles(t testing.TB, n int, zip bool) string {
 		labels.WriteByte(byte(i % 4))
 	}
 	for name, b := range map[string]*bytes.Buffer{"t-images-idx3-ubyte": &images, "t-labels-idx1-ubyte": &labels} {
-		data := b.Bytes()
+		text := b.String()
 		if zip {
-			data = Gzipped(t, data)
+			text = files.Gzip(t, text)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return filepath.Join(dir, "t-images-idx3-ubyte")
-}
-
-// Gzipped returns data compressed by gzip.
-func Gzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	z.Write(data)
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }

@@ -8,6 +8,7 @@ import (
 
 	"edge/internal/dataset"
 	"edge/internal/exit"
+	"edge/test/files"
 )
 
 // Objects returns the JSON objects that a command line, run by run, prints. A member that T
@@ -39,7 +40,7 @@ func TableConfig(t testing.TB, table, more string) (path string) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	return WriteFile(t, "edge.yaml", fmt.Sprintf(`
+	return files.Write(t, "edge.yaml", fmt.Sprintf(`
 streams: {s: {topics: [t], features: [%s]}}
 models: {m: {streams: [s], inducing: 10, window: 20%s}}
 `, strings.Join(d.Features, ", "), more))

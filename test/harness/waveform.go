@@ -18,6 +18,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/inspect"
 	"edge/internal/report"
+	"edge/test/files"
 )
 
 // WaveformFile writes a CSV file of n rows of the waveform problem, the demo's data.
@@ -34,7 +35,7 @@ func WaveformFile(t testing.TB, n int) (path string) {
 		}
 		b.WriteString(row.Label + "\n")
 	}
-	return WriteFile(t, "waveform.csv", b.String())
+	return files.Write(t, "waveform.csv", b.String())
 }
 
 // WaveformConfig writes the configuration of a daemon that learns the waveform
@@ -43,7 +44,7 @@ func WaveformFile(t testing.TB, n int) (path string) {
 func WaveformConfig(t testing.TB, broker string) (path, store string) {
 	t.Helper()
 	store = filepath.Join(t.TempDir(), "edge.db")
-	return WriteFile(t, "edge.yaml", fmt.Sprintf(`
+	return files.Write(t, "edge.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"], max_reconnect_interval: 200ms}
 streams: {waveform: {topics: [sensors/waveform], features: [%s]}}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"edge/internal/broker/brokertest"
-	"edge/test/harness"
+	"edge/test/files"
 )
 
 // nodeRed is a flow: JSON is parsed, a function takes the largest feature as the class,
@@ -122,9 +122,9 @@ func (s *answerers) peers(addr string, labelled [][]byte) (found []peer, missing
 		}},
 	}
 	port := addr[len("127.0.0.1:"):]
-	folder := filepath.Dir(harness.WriteFile(s.b, "settings.js", nodeRedSettings))
-	flow := harness.WriteFile(s.b, "flow.json", fmt.Sprintf(nodeRed, port, questionsTopic, answersTopic))
-	config := harness.WriteFile(s.b, "telegraf.conf", fmt.Sprintf(telegraf, addr, questionsTopic, addr, answersTopic))
+	folder := filepath.Dir(files.Write(s.b, "settings.js", nodeRedSettings))
+	flow := files.Write(s.b, "flow.json", fmt.Sprintf(nodeRed, port, questionsTopic, answersTopic))
+	config := files.Write(s.b, "telegraf.conf", fmt.Sprintf(telegraf, addr, questionsTopic, addr, answersTopic))
 	for _, p := range []struct {
 		name, ready string
 		command     func(path string) *exec.Cmd
@@ -161,7 +161,7 @@ func BenchmarkPeers(b *testing.B) {
 	addr := brokertest.FreeAddress(b)
 	b.Cleanup(brokertest.MosquittoWith(b, addr, "set_tcp_nodelay true\nmax_queued_messages 0\n"))
 	s := &answerers{b: b, broker: "mqtt://" + addr}
-	s.config = harness.WriteFile(b, "edge.yaml", fmt.Sprintf(`
+	s.config = files.Write(b, "edge.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"], persistent_session: false}
 streams: {gas: {topics: [%s], dimension: %d}}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"edge/internal/broker/brokertest"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -326,7 +327,7 @@ func BenchmarkEndToEnd(b *testing.B) {
 			for i := range classes {
 				classes[i] = fmt.Sprintf("gas%d", i)
 			}
-			s.config = harness.WriteFile(b, "edge.yaml", fmt.Sprintf(`
+			s.config = files.Write(b, "edge.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"], persistent_session: false}
 streams: {gas: {topics: [%s], dimension: %d}}

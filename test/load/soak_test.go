@@ -31,6 +31,7 @@ import (
 	"edge/internal/terminal"
 	"edge/persist"
 	"edge/stream/mqtt"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -136,7 +137,7 @@ func newSoak(t *testing.T, seed uint64, model string) *soak {
 	s.broker = brokertest.New(t, brokertest.Keeping(folder))
 	s.tap = harness.NewTap(t, s.broker.Addr)
 	s.store = filepath.Join(folder, "edge.db")
-	s.config = harness.WriteFile(t, "soak.yaml", fmt.Sprintf(`
+	s.config = files.Write(t, "soak.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"], client_id: soak, keepalive: 5s, max_reconnect_interval: 200ms}
 streams: {waveform: {topics: [sensors/waveform], features: [%s], max_payload: 16KiB}}

@@ -23,6 +23,7 @@ import (
 	"edge/online"
 	"edge/persist"
 	"edge/stream/mqtt"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -294,7 +295,7 @@ func anonymousConfig(t *testing.T, broker, store string, samples int, rows []dat
 		}
 	}
 	page = brokertest.FreeAddress(t)
-	return harness.WriteFile(t, "edge.yaml", fmt.Sprintf(`
+	return files.Write(t, "edge.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"], client_id: edge-test, max_reconnect_interval: 200ms}
 streams: {room: {topics: [sensors/room], dimension: %d}}

@@ -20,6 +20,7 @@ import (
 	"edge/online/fleet"
 	member "edge/stream/fleet"
 	"edge/stream/mqtt"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -105,7 +106,7 @@ func startClustered(t *testing.T, addrs []string, number int) *clustered {
 		servers = append(servers, n.taps[i].URL())
 	}
 	n.rows = dataset.NewWaveform(n.seed())
-	n.config = harness.WriteFile(t, n.name+".yaml", fmt.Sprintf(`
+	n.config = files.Write(t, n.name+".yaml", fmt.Sprintf(`
 node: %[1]s
 mqtt: {servers: ["%[2]s"], max_reconnect_interval: 1s}
 streams: {waveform: {topics: [sensors/%[1]s], features: [%[3]s]}}

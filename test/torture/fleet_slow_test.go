@@ -25,6 +25,7 @@ import (
 	"edge/persist"
 	core "edge/stream/fleet"
 	"edge/stream/mqtt"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -198,7 +199,7 @@ func (n *tortured) configure(samples int) (path string) {
 	if n.lacks != "" {
 		unseen = "mix"
 	}
-	return harness.WriteFile(n.t, n.name+".yaml", fmt.Sprintf(`
+	return files.Write(n.t, n.name+".yaml", fmt.Sprintf(`
 node: %[1]s
 mqtt: {servers: ["%[2]s"], max_reconnect_interval: 200ms}
 streams: {waveform: {topics: [sensors/%[1]s], features: [%[3]s]}}

@@ -15,6 +15,7 @@ import (
 	"edge/persist"
 	"edge/stream/mqtt"
 	"edge/stream/signal"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -36,7 +37,7 @@ func TestTortureOfWindows(t *testing.T) {
 	b := brokertest.New(t, brokertest.Mosquitto)
 	tap := harness.NewTap(t, b.Addr)
 	store := filepath.Join(t.TempDir(), "edge.db")
-	path := harness.WriteFile(t, "windows.yaml", fmt.Sprintf(`
+	path := files.Write(t, "windows.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"], max_reconnect_interval: 200ms}
 streams:

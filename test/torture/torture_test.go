@@ -14,6 +14,7 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/replay"
 	"edge/stream/mqtt"
+	"edge/test/files"
 	"edge/test/harness"
 )
 
@@ -153,7 +154,7 @@ func tortureConfigs(t *testing.T, broker string) (never, often, store string) {
 	t.Helper()
 	store = filepath.Join(t.TempDir(), "edge.db")
 	write := func(name string, samples int) string {
-		return harness.WriteFile(t, name, fmt.Sprintf(`
+		return files.Write(t, name, fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"], max_reconnect_interval: 200ms}
 streams: {waveform: {topics: [sensors/waveform], features: [%s]}}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"edge/test/files"
 )
 
 // Cluster is a cluster of three servers that speak MQTT.
@@ -42,7 +44,7 @@ func NATSCluster(t *testing.T) *Cluster {
 		listen = append(listen, FreeAddress(t))
 	}
 	for i := range clusterSize {
-		configs = append(configs, writeFile(t, "nats.conf", fmt.Sprintf(`
+		configs = append(configs, files.Write(t, "nats.conf", fmt.Sprintf(`
 server_name: s%d
 listen: %q
 cluster {name: test, listen: %q, routes: ["nats://%s"]}

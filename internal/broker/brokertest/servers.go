@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"edge/test/files"
 )
 
 // Server is a broker that runs as a program of its own.
@@ -42,7 +44,7 @@ func MosquittoWith(t testing.TB, addr, settings string) (stop func()) {
 	t.Helper()
 	program := lookUp(t, "mosquitto")
 	host, port, _ := net.SplitHostPort(addr)
-	config := writeFile(t, "mosquitto.conf", fmt.Sprintf("listener %s %s\nallow_anonymous true\nuser root\n%s", port, host, settings))
+	config := files.Write(t, "mosquitto.conf", fmt.Sprintf("listener %s %s\nallow_anonymous true\nuser root\n%s", port, host, settings))
 	return serve(t, addr, exec.Command(program, "-c", config), terminate)
 }
 
@@ -58,7 +60,7 @@ func Keeping(folder string) func(*testing.T, string) func() {
 func NATS(t *testing.T, addr string) (stop func()) {
 	t.Helper()
 	program := lookUp(t, "nats-server")
-	config := writeFile(t, "nats.conf", fmt.Sprintf("server_name: test\nlisten: %q\njetstream {store_dir: %q}\nmqtt {listen: %q, ack_wait: \"1s\"}\n",
+	config := files.Write(t, "nats.conf", fmt.Sprintf("server_name: test\nlisten: %q\njetstream {store_dir: %q}\nmqtt {listen: %q, ack_wait: \"1s\"}\n",
 		FreeAddress(t), t.TempDir(), addr))
 	return serve(t, addr, exec.Command(program, "-c", config), kill)
 }
@@ -129,7 +131,7 @@ func FlashMQ(t *testing.T, addr string) (stop func()) {
 	}
 	host, port, _ := net.SplitHostPort(addr)
 	dir := t.TempDir()
-	config := writeFile(t, "flashmq.conf", fmt.Sprintf("log_file %s/log\nstorage_dir %s\nallow_anonymous true\nmax_qos_msg_pending_per_client 65535\n"+
+	config := files.Write(t, "flashmq.conf", fmt.Sprintf("log_file %s/log\nstorage_dir %s\nallow_anonymous true\nmax_qos_msg_pending_per_client 65535\n"+
 		"listen {\nprotocol mqtt\nport %s\ninet4_bind_address %s\ninet_protocol ip4\n}\n", dir, dir, port, host))
 	return serve(t, addr, exec.Command(program, "--config-file", config), terminate)
 }

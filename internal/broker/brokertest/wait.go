@@ -2,7 +2,6 @@ package brokertest
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -52,14 +51,4 @@ func Brief(whole, less int) int {
 		return less
 	}
 	return whole
-}
-
-// writeFile writes a file in a folder of the test's own.
-func writeFile(t testing.TB, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }

@@ -12,6 +12,7 @@ import (
 	"edge/lab"
 	"edge/lab/compare"
 	"edge/lab/labtest"
+	"edge/test/files"
 )
 
 // rows are n rows of two overlapping classes.
@@ -86,10 +87,7 @@ func TestLargeSetsAreSparse(t *testing.T) {
 
 func TestFiguresOfAnotherFile(t *testing.T) {
 	for _, text := range []string{"", "dataset,method\n", "dataset,inducing,method,measure,value\na,,VGP,accuracy,high\n"} {
-		path := filepath.Join(t.TempDir(), "figures.csv")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := files.Write(t, "figures.csv", text)
 		if _, err := LoadFigures(path); err == nil {
 			t.Errorf("no error for %q", text)
 		}
