@@ -9,6 +9,7 @@ import (
 	"edge/lab/labtest"
 	"edge/lab/rep"
 	"edge/model"
+	"edge/test/golden"
 )
 
 // method is the interface that the approximations by sites share.
@@ -39,20 +40,20 @@ func TestTwoClasses(t *testing.T) {
 			Total flat    `json:"gradient_total"`
 		}
 	}
-	labtest.Reference(t, "ep_fixed_point.json", &ref)
+	golden.Reference(t, "ep_fixed_point.json", &ref)
 	c := ref.Cases[0]
 	group := func(f *flat) *labtest.Parameters {
 		return &labtest.Parameters{Z: [][][]float64{f.Z}, LogEll: [][]float64{f.LogEll}, LogAmp: []float64{f.LogAmp}, LogNoise: []float64{f.LogNoise}}
 	}
-	d := &lab.Data{D: len(c.X[0]), C: c.C, X: labtest.Flat(c.X), Y: c.Y}
+	d := &lab.Data{D: len(c.X[0]), C: c.C, X: golden.Flat(c.X), Y: c.Y}
 	for name, m := range methods(t, d, group(&c.flat).Params()) {
 		t.Run(name, func(t *testing.T) {
 			labtest.Near(t, "log evidence", m.LogZ(), c.LogZq, 1e-12)
 			for k := range c.V {
-				labtest.Close(t, "V", m.V[k].RawMatrix().Data, labtest.Flat(c.V[k]), 1e-12)
+				golden.Close(t, "V", m.V[k].RawMatrix().Data, golden.Flat(c.V[k]), 1e-12)
 			}
-			labtest.Close(t, "m", m.M.RawMatrix().Data, labtest.Flat(c.M), 1e-12)
-			labtest.Close(t, "gradient", m.Gradient(), group(&c.Total).Theta(), 1e-11)
+			golden.Close(t, "m", m.M.RawMatrix().Data, golden.Flat(c.M), 1e-12)
+			golden.Close(t, "gradient", m.Gradient(), group(&c.Total).Theta(), 1e-11)
 		})
 	}
 }
@@ -69,8 +70,8 @@ func TestTwoClassesAgree(t *testing.T) {
 	for name, m := range all {
 		t.Run(name, func(t *testing.T) {
 			labtest.Near(t, "log evidence", m.LogZ(), want.LogZ(), 1e-12)
-			labtest.Close(t, "m", m.M.RawMatrix().Data, want.M.RawMatrix().Data, 1e-11)
-			labtest.Close(t, "gradient", m.Gradient(), want.Gradient(), 1e-10)
+			golden.Close(t, "m", m.M.RawMatrix().Data, want.M.RawMatrix().Data, 1e-11)
+			golden.Close(t, "gradient", m.Gradient(), want.Gradient(), 1e-10)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"edge/lab"
 	"edge/lab/labtest"
 	"edge/model"
+	"edge/test/golden"
 )
 
 // The derivatives of a robust factor are those of log((1−ε) p + ε/C).
@@ -26,8 +27,8 @@ func TestRobustFactorsAreDifferences(t *testing.T) {
 	f := at(mean, variance)
 	logP := model.NewWin(nodes).LogProb(mean, []float64{0.7, 1.8, 0.8}, 1, nil, nil)
 	labtest.Near(t, "log Z", f.LogZ[0], math.Log((1-eps)*math.Exp(logP)+eps/3), 1e-12)
-	labtest.Close(t, "G", f.G.RawRowView(0), labtest.Differences(mean, 1e-5, func(m []float64) float64 { return at(m, variance).LogZ[0] }), 1e-8)
-	labtest.Close(t, "T", f.T.RawRowView(0), labtest.Differences(variance, 1e-5, func(v []float64) float64 { return at(mean, v).LogZ[0] }), 1e-8)
+	golden.Close(t, "G", f.G.RawRowView(0), labtest.Differences(mean, 1e-5, func(m []float64) float64 { return at(m, variance).LogZ[0] }), 1e-8)
+	golden.Close(t, "T", f.T.RawRowView(0), labtest.Differences(variance, 1e-5, func(v []float64) float64 { return at(mean, v).LogZ[0] }), 1e-8)
 	for k := range 3 { // h = G² − 2T is minus the second derivative
 		second := labtest.Differences([]float64{mean[k]}, 1e-4, func(x []float64) float64 {
 			moved := append([]float64(nil), mean...)
@@ -51,7 +52,7 @@ func TestProductGolden(t *testing.T) {
 			C1, C2     []float64
 		}
 	}
-	labtest.Reference(t, "merged_site.json", &ref)
+	golden.Reference(t, "merged_site.json", &ref)
 	for i, r := range ref.Rows {
 		t.Run(fmt.Sprintf("row %d", i), func(t *testing.T) {
 			c := len(r.Mean)
@@ -59,10 +60,10 @@ func TestProductGolden(t *testing.T) {
 			f := lab.NewClassFactors(d, new(lab.Product), r.Eps)
 			f.Update(d.Y, mat.NewDense(1, c, r.Mean), mat.NewDense(1, c, r.V), mat.NewDense(1, c, r.Q), lab.NewTable(d), lab.NewTable(d))
 			labtest.Near(t, "log Z", f.LogZ[0], r.LogZ, 1e-8*(1+math.Abs(r.LogZ)))
-			labtest.Close(t, "G", f.G.RawRowView(0), r.G, 1e-8)
-			labtest.Close(t, "T", f.T.RawRowView(0), r.GB, 1e-8)
-			labtest.Close(t, "s1", f.S1.RawRowView(0), r.C1, 1e-8)
-			labtest.Close(t, "s2", f.S2.RawRowView(0), r.C2, 1e-8)
+			golden.Close(t, "G", f.G.RawRowView(0), r.G, 1e-8)
+			golden.Close(t, "T", f.T.RawRowView(0), r.GB, 1e-8)
+			golden.Close(t, "s1", f.S1.RawRowView(0), r.C1, 1e-8)
+			golden.Close(t, "s2", f.S2.RawRowView(0), r.C2, 1e-8)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"edge/lab"
 	"edge/lab/labtest"
+	"edge/test/golden"
 )
 
 func TestStart(t *testing.T) {
@@ -29,7 +30,7 @@ func TestStart(t *testing.T) {
 	first := p.Group(0)
 	for g := range 3 {
 		group := p.Group(g)
-		labtest.Close(t, "parameters of a kernel", group.Theta, first.Theta, 0)
+		golden.Close(t, "parameters of a kernel", group.Theta, first.Theta, 0)
 	}
 	labtest.Near(t, "lengthscale", math.Exp(first.LogEll()[1]), distances[len(distances)/2], 1e-12)
 	for j := range 4 { // each inducing point is near a row of its own
@@ -61,10 +62,10 @@ func TestAtRows(t *testing.T) {
 	full := lab.AtRows(d, labtest.PerClass(p, 3))
 	for g := range 3 {
 		group := full.Group(g)
-		labtest.Close(t, "inducing points", group.Z(), d.X, 0)
+		golden.Close(t, "inducing points", group.Z(), d.X, 0)
 	}
 	want := labtest.PerClass(p, 3)
 	from, to := want.Group(2), full.Group(2)
-	labtest.Close(t, "lengthscales", to.LogEll(), from.LogEll(), 0)
+	golden.Close(t, "lengthscales", to.LogEll(), from.LogEll(), 0)
 	labtest.Near(t, "noise", *to.LogNoise(), *from.LogNoise(), 0)
 }

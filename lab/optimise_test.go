@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"edge/lab"
-	"edge/lab/labtest"
+	"edge/test/golden"
 )
 
 // hill is a concave function with its maximum at (1, 1, …).
@@ -26,7 +26,7 @@ func TestLBFGSFindsTheMaximum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	labtest.Close(t, "maximum", at, []float64{1, 1, 1, 1}, 1e-5)
+	golden.Close(t, "maximum", at, []float64{1, 1, 1, 1}, 1e-5)
 }
 
 func TestLBFGSPassesOverErrors(t *testing.T) {
@@ -39,7 +39,7 @@ func TestLBFGSPassesOverErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	labtest.Close(t, "maximum", at, []float64{1}, 1e-3)
+	golden.Close(t, "maximum", at, []float64{1}, 1e-3)
 	if _, err := lab.LBFGS([]float64{2}, 100, func([]float64) (float64, []float64, error) { return 0, nil, errors.New("not defined") }); err == nil {
 		t.Error("no error of a function without a value at the first point")
 	}
@@ -52,6 +52,6 @@ func TestAscentFindsTheMaximum(t *testing.T) {
 			_, g, _ := hill(x)
 			rule.Ascend(x, g)
 		}
-		t.Run(name, func(t *testing.T) { labtest.Close(t, "maximum", x, []float64{1, 1}, 1e-2) })
+		t.Run(name, func(t *testing.T) { golden.Close(t, "maximum", x, []float64{1, 1}, 1e-2) })
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"edge/lab/exact"
 	"edge/lab/labtest"
 	"edge/model"
+	"edge/test/golden"
 )
 
 // approximations returns each approximation by name.
@@ -35,8 +36,8 @@ func approximations(t *testing.T, d *lab.Data, p model.Params, jitter float64, l
 	return all
 }
 
-// golden is a result of binary.json.
-type golden struct {
+// goldenResult is a result of binary.json.
+type goldenResult struct {
 	Mode, W   []float64
 	S1, S2    []float64
 	Mean, Var []float64
@@ -48,20 +49,20 @@ type golden struct {
 	PNew      []float64 `json:"p_new"`
 }
 
-func (g *golden) check(t *testing.T, a approximation, b *process, x []float64) {
+func (g *goldenResult) check(t *testing.T, a approximation, b *process, x []float64) {
 	t.Helper()
 	const rel = 1e-8
 	labtest.Near(t, "log evidence", a.LogZ(), g.Evidence+g.Bound, rel)
 	grad := model.Params{M: b.Params.M, D: b.D, Theta: a.Gradient()}
-	labtest.Close(t, "gradient", append(append([]float64(nil), grad.LogEll()...), *grad.LogAmp()), g.Gradient, 1e-7)
+	golden.Close(t, "gradient", append(append([]float64(nil), grad.LogEll()...), *grad.LogAmp()), g.Gradient, 1e-7)
 	mean, variance := b.marginals(x)
-	labtest.Close(t, "mean of new rows", mean, g.MeanNew, rel)
-	labtest.Close(t, "variance of new rows", variance, g.VarNew, rel)
+	golden.Close(t, "mean of new rows", mean, g.MeanNew, rel)
+	golden.Close(t, "variance of new rows", variance, g.VarNew, rel)
 	p, err := a.Predict(x)
 	if err != nil {
 		t.Fatal(err)
 	}
-	labtest.Close(t, "probabilities of new rows", mat.Col(nil, 1, p), g.PNew, rel)
+	golden.Close(t, "probabilities of new rows", mat.Col(nil, 1, p), g.PNew, rel)
 }
 
 // The golden vectors are of dense N×N formulas; here the rows are the inducing points.
@@ -73,13 +74,13 @@ func TestGolden(t *testing.T) {
 		LogEll        []float64 `json:"log_ell"`
 		LogAmp        float64   `json:"log_amp"`
 		Jitter        float64
-		LaplaceLogit  golden `json:"laplace_logit"`
-		LaplaceProbit golden `json:"laplace_probit"`
-		EPProbit      golden `json:"ep_probit"`
-		VIProbit      golden `json:"vi_probit"`
+		LaplaceLogit  goldenResult `json:"laplace_logit"`
+		LaplaceProbit goldenResult `json:"laplace_probit"`
+		EPProbit      goldenResult `json:"ep_probit"`
+		VIProbit      goldenResult `json:"vi_probit"`
 	}
-	labtest.Reference(t, "comparators/binary.json", &ref)
-	d := &lab.Data{D: 2, C: 2, X: labtest.Flat(ref.X)}
+	golden.Reference(t, "comparators/binary.json", &ref)
+	d := &lab.Data{D: 2, C: 2, X: golden.Flat(ref.X)}
 	for _, y := range ref.Y {
 		d.Y = append(d.Y, int(y+1)/2)
 	}
@@ -87,7 +88,7 @@ func TestGolden(t *testing.T) {
 	copy(p.LogEll(), ref.LogEll)
 	*p.LogAmp() = ref.LogAmp
 	p = lab.AtRows(d, p)
-	x := labtest.Flat(ref.New)
+	x := golden.Flat(ref.New)
 	probit := approximations(t, d, p, ref.Jitter/math.Exp(ref.LogAmp), Probit)
 	logistic := approximations(t, d, p, ref.Jitter/math.Exp(ref.LogAmp), Logistic)
 	logP, se := orthant(t, d, lab.Covariance(&p, d.X, d.X))
@@ -95,7 +96,7 @@ func TestGolden(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		a    approximation
-		g    *golden
+		g    *goldenResult
 	}{
 		{"Laplace, logistic", logistic["Laplace"], &ref.LaplaceLogit}, {"Laplace, probit", probit["Laplace"], &ref.LaplaceProbit},
 		{"EP, probit", probit["EP"], &ref.EPProbit}, {"VI, probit", probit["VI"], &ref.VIProbit},
@@ -106,17 +107,17 @@ func TestGolden(t *testing.T) {
 				c.g.check(t, a, a.process, x)
 				var f mat.VecDense
 				f.MulVec(a.W(0), a.mode)
-				labtest.Close(t, "mode", f.RawVector().Data, c.g.Mode, 1e-7)
+				golden.Close(t, "mode", f.RawVector().Data, c.g.Mode, 1e-7)
 			case *EP:
 				c.g.check(t, a, a.process, x)
-				labtest.Close(t, "s1", a.S1.RawMatrix().Data, c.g.S1, 1e-7)
-				labtest.Close(t, "s2", a.S2.RawMatrix().Data, c.g.S2, 1e-7)
-				labtest.Close(t, "mean", a.Mean.RawMatrix().Data, c.g.Mean, 1e-7)
-				labtest.Close(t, "variance", a.Var.RawMatrix().Data, c.g.Var, 1e-7)
+				golden.Close(t, "s1", a.S1.RawMatrix().Data, c.g.S1, 1e-7)
+				golden.Close(t, "s2", a.S2.RawMatrix().Data, c.g.S2, 1e-7)
+				golden.Close(t, "mean", a.Mean.RawMatrix().Data, c.g.Mean, 1e-7)
+				golden.Close(t, "variance", a.Var.RawMatrix().Data, c.g.Var, 1e-7)
 			case *VI:
 				c.g.check(t, a, a.process, x)
-				labtest.Close(t, "s1", a.S1.RawMatrix().Data, c.g.S1, 1e-7)
-				labtest.Close(t, "s2", a.S2.RawMatrix().Data, c.g.S2, 1e-7)
+				golden.Close(t, "s1", a.S1.RawMatrix().Data, c.g.S1, 1e-7)
+				golden.Close(t, "s2", a.S2.RawMatrix().Data, c.g.S2, 1e-7)
 			}
 		})
 	}
@@ -151,7 +152,7 @@ func TestGradientsAreDifferences(t *testing.T) {
 				})
 				noise := len(want) - 2 // fixed at 1
 				want[noise] = 0
-				labtest.Close(t, "gradient", got, want, 1e-6)
+				golden.Close(t, "gradient", got, want, 1e-6)
 			})
 		}
 	}
@@ -186,7 +187,7 @@ func TestSlopesAreDifferences(t *testing.T) {
 					}
 					return sum
 				}
-				labtest.Close(t, "expected log p and derivatives", []float64{e, g, -h}, []float64{mean(0), mean(1), mean(2)}, 1e-9)
+				golden.Close(t, "expected log p and derivatives", []float64{e, g, -h}, []float64{mean(0), mean(1), mean(2)}, 1e-9)
 			}
 		}
 	}

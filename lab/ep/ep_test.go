@@ -6,6 +6,7 @@ import (
 	"edge/lab"
 	"edge/lab/labtest"
 	"edge/model"
+	"edge/test/golden"
 )
 
 // converged returns a fixed point.
@@ -35,15 +36,15 @@ func TestGolden(t *testing.T) {
 			}
 		}
 	}
-	labtest.Reference(t, "comparators/ep_pair.json", &ref)
+	golden.Reference(t, "comparators/ep_pair.json", &ref)
 	for _, c := range ref.Cases {
 		t.Run(c.Kernel, func(t *testing.T) {
 			e := converged(t, ref.Data(), c.Parameters.Params(), lab.Jitter)
 			c.Sites.Check(t, &e.Sites, 1e-8)
 			labtest.Near(t, "log evidence", e.LogZ(), c.LogZq, 1e-9)
 			c.Posterior.Check(t, e.Sparse, ref.XNew, 1e-8)
-			labtest.Close(t, "gradient", e.Gradient(), c.Gradient.Theta(), 1e-7)
-			labtest.Close(t, "exact gradient", e.ExactGradient(), c.Gradient.Theta(), 1e-7)
+			golden.Close(t, "gradient", e.Gradient(), c.Gradient.Theta(), 1e-7)
+			golden.Close(t, "exact gradient", e.ExactGradient(), c.Gradient.Theta(), 1e-7)
 
 			in, err := New(ref.Data(), c.Parameters.Params(), lab.Jitter)
 			if err == nil {
@@ -54,8 +55,8 @@ func TestGolden(t *testing.T) {
 			}
 			c.Inner.Sites.Check(t, &in.Sites, 1e-10)
 			labtest.Near(t, "log evidence before convergence", in.LogZ(), c.Inner.LogZq, 1e-9)
-			labtest.Close(t, "gradient before convergence", in.Gradient(), c.Inner.Approximate.Theta(), 1e-10)
-			labtest.Close(t, "exact gradient before convergence", in.ExactGradient(), c.Inner.Exact.Theta(), 1e-10)
+			golden.Close(t, "gradient before convergence", in.Gradient(), c.Inner.Approximate.Theta(), 1e-10)
+			golden.Close(t, "exact gradient before convergence", in.ExactGradient(), c.Inner.Exact.Theta(), 1e-10)
 		})
 	}
 }
@@ -68,8 +69,8 @@ func TestGradientsAreDifferences(t *testing.T) {
 			want := labtest.Differences(p.Theta, 1e-5, func(theta []float64) float64 {
 				return converged(t, d, model.Params{M: p.M, D: p.D, Theta: theta}, lab.Jitter).LogZ()
 			})
-			labtest.Close(t, "gradient at the fixed point", e.Gradient(), want, 1e-6)
-			labtest.Close(t, "exact gradient at the fixed point", e.ExactGradient(), want, 1e-6)
+			golden.Close(t, "gradient at the fixed point", e.Gradient(), want, 1e-6)
+			golden.Close(t, "exact gradient at the fixed point", e.ExactGradient(), want, 1e-6)
 
 			early, err := New(d, p, lab.Jitter)
 			if err == nil {
@@ -85,7 +86,7 @@ func TestGradientsAreDifferences(t *testing.T) {
 				}
 				return early.LogZ()
 			})
-			labtest.Close(t, "exact gradient after three sweeps", got, want, 1e-6)
+			golden.Close(t, "exact gradient after three sweeps", got, want, 1e-6)
 		})
 	}
 }

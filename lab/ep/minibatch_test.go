@@ -5,6 +5,7 @@ import (
 
 	"edge/lab"
 	"edge/lab/labtest"
+	"edge/test/golden"
 )
 
 // One minibatch of all rows, in another order, is a sweep of EP.
@@ -28,8 +29,8 @@ func TestOneMinibatchIsEP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		labtest.Close(t, "gradient", grad, e.Gradient(), 1e-10)
-		labtest.Close(t, "m", m.M.RawMatrix().Data, e.M.RawMatrix().Data, 1e-10)
+		golden.Close(t, "gradient", grad, e.Gradient(), 1e-10)
+		golden.Close(t, "m", m.M.RawMatrix().Data, e.M.RawMatrix().Data, 1e-10)
 		if err := e.SetParams(next); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func TestMinibatchesAddUp(t *testing.T) {
 	if err := m.Rebuild(p); err != nil {
 		t.Fatal(err)
 	}
-	labtest.Close(t, "A of class 1", added, m.a[1].RawMatrix().Data, 1e-10)
+	golden.Close(t, "A of class 1", added, m.a[1].RawMatrix().Data, 1e-10)
 
 	got := make([]float64, len(p.Theta))
 	for _, rows := range batches {
@@ -79,7 +80,7 @@ func TestMinibatchesAddUp(t *testing.T) {
 	if err := e.SetParams(p); err != nil {
 		t.Fatal(err)
 	}
-	labtest.Close(t, "mean gradient", got, e.Gradient(), 1e-10)
+	golden.Close(t, "mean gradient", got, e.Gradient(), 1e-10)
 }
 
 func TestStochasticLearns(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"edge/lab"
 	"edge/lab/gfitc"
 	"edge/lab/labtest"
+	"edge/test/golden"
 )
 
 func converged(t *testing.T, d *lab.Data) *Correlated {
@@ -25,7 +26,7 @@ func TestGolden(t *testing.T) {
 		Tau, Nu    []float64
 		LogZq      float64 `json:"log_zq"`
 	}
-	labtest.Reference(t, "comparators/full_ep.json", &ref)
+	golden.Reference(t, "comparators/full_ep.json", &ref)
 	c, err := NewCorrelated(ref.Data(), ref.Parameters.Params())
 	if err == nil {
 		err = c.Run(3000, 0.5, 1e-14)
@@ -33,8 +34,8 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	labtest.Close(t, "tau", c.Tau, ref.Tau, 1e-8)
-	labtest.Close(t, "nu", c.Nu, ref.Nu, 1e-8)
+	golden.Close(t, "tau", c.Tau, ref.Tau, 1e-8)
+	golden.Close(t, "nu", c.Nu, ref.Nu, 1e-8)
 	labtest.Near(t, "log evidence", c.LogZ(), ref.LogZq, 1e-8)
 }
 
@@ -109,7 +110,7 @@ func TestTrainLearnsTheKernelAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := c.(*gfitc.GFITC)
-	labtest.Close(t, "inducing points", g.Params.Z(), d.X, 0)
+	golden.Close(t, "inducing points", g.Params.Z(), d.X, 0)
 	first, err := gfitc.New(d, lab.AtRows(d, p), lab.Jitter)
 	if err == nil {
 		err = first.Run(3000, 0.7, 1e-10)

@@ -6,6 +6,7 @@ import (
 	"edge/lab"
 	"edge/lab/labtest"
 	"edge/model"
+	"edge/test/golden"
 )
 
 func converged(t *testing.T, d *lab.Data, p model.Params, jitter float64) *GFITC {
@@ -29,7 +30,7 @@ func TestGolden(t *testing.T) {
 			labtest.Posterior
 		}
 	}
-	labtest.Reference(t, "comparators/gfitc.json", &ref)
+	golden.Reference(t, "comparators/gfitc.json", &ref)
 	for _, c := range ref.Cases {
 		t.Run(c.Kernel, func(t *testing.T) {
 			rel := 1e-7
@@ -38,12 +39,12 @@ func TestGolden(t *testing.T) {
 			}
 			g := converged(t, ref.Data(), c.Parameters.Params(), c.Jitter)
 			c.Sites.Check(t, &g.Sites, rel)
-			labtest.Close(t, "mean of f~", g.FMean.RawMatrix().Data, labtest.Flat(c.FMean), rel)
-			labtest.Close(t, "variance of f~", g.FVar.RawMatrix().Data, labtest.Flat(c.FVar), rel)
+			golden.Close(t, "mean of f~", g.FMean.RawMatrix().Data, golden.Flat(c.FMean), rel)
+			golden.Close(t, "variance of f~", g.FVar.RawMatrix().Data, golden.Flat(c.FVar), rel)
 			labtest.Near(t, "log evidence", g.LogZ(), c.LogZq, 10*rel)
 			c.Posterior.Check(t, g.Sparse, ref.XNew, rel)
 			if c.Gradient != nil {
-				labtest.Close(t, "gradient", g.Gradient(), c.Gradient.Theta(), rel)
+				golden.Close(t, "gradient", g.Gradient(), c.Gradient.Theta(), rel)
 			}
 		})
 	}
@@ -56,7 +57,7 @@ func TestGradientIsDifferences(t *testing.T) {
 			want := labtest.Differences(p.Theta, 1e-5, func(theta []float64) float64 {
 				return converged(t, d, model.Params{M: p.M, D: p.D, Theta: theta}, lab.Jitter).LogZ()
 			})
-			labtest.Close(t, "gradient", converged(t, d, p, lab.Jitter).Gradient(), want, 1e-6)
+			golden.Close(t, "gradient", converged(t, d, p, lab.Jitter).Gradient(), want, 1e-6)
 		})
 	}
 }

@@ -1,42 +1,18 @@
-// Package labtest holds the helpers that the tests of the laboratory share: golden vectors, problems
-// and comparisons.
+// Package labtest holds the helpers that the tests of the laboratory share: the problems of golden
+// vectors, and comparisons.
 package labtest
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
 	"edge/lab"
 	"edge/model"
+	"edge/test/golden"
 )
-
-// Reference reads a file of golden vectors, which are kept in shared/reference beside the
-// repository, and skips the test where they are missing.
-func Reference(t *testing.T, name string, into any) {
-	t.Helper()
-	for _, up := range []string{"../..", "../../.."} {
-		data, err := os.ReadFile(filepath.Join(up, "shared", "reference", name))
-		if os.IsNotExist(err) {
-			continue
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(data, into); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("golden vectors are missing")
-	}
-	t.Skipf("needs the golden vectors in ../shared/reference: %s is missing", name)
-}
 
 // Parameters are those of a golden vector, with a first index for the kernel.
 type Parameters struct {
@@ -50,7 +26,7 @@ type Parameters struct {
 func (p *Parameters) Theta() []float64 {
 	var theta []float64
 	for g := range p.Z {
-		theta = append(theta, Flat(p.Z[g])...)
+		theta = append(theta, golden.Flat(p.Z[g])...)
 		theta = append(theta, p.LogEll[g]...)
 		theta = append(theta, p.LogAmp[g], p.LogNoise[g], 0)
 	}
@@ -71,7 +47,9 @@ type Problem struct {
 }
 
 // Data are the rows of the problem.
-func (p *Problem) Data() *lab.Data { return &lab.Data{D: len(p.X[0]), C: p.C, X: Flat(p.X), Y: p.Y} }
+func (p *Problem) Data() *lab.Data {
+	return &lab.Data{D: len(p.X[0]), C: p.C, X: golden.Flat(p.X), Y: p.Y}
+}
 
 // PairSites are the sites of all pairs in a golden vector.
 type PairSites struct {
@@ -84,10 +62,10 @@ type PairSites struct {
 // Check compares sites.
 func (s *PairSites) Check(t *testing.T, got *lab.PairSites, rel float64) {
 	t.Helper()
-	Close(t, "s1_y", got.S1Y.RawMatrix().Data, Flat(s.S1Y), rel)
-	Close(t, "s2_y", got.S2Y.RawMatrix().Data, Flat(s.S2Y), rel)
-	Close(t, "s1_k", got.S1K.RawMatrix().Data, Flat(s.S1K), rel)
-	Close(t, "s2_k", got.S2K.RawMatrix().Data, Flat(s.S2K), rel)
+	golden.Close(t, "s1_y", got.S1Y.RawMatrix().Data, golden.Flat(s.S1Y), rel)
+	golden.Close(t, "s2_y", got.S2Y.RawMatrix().Data, golden.Flat(s.S2Y), rel)
+	golden.Close(t, "s1_k", got.S1K.RawMatrix().Data, golden.Flat(s.S1K), rel)
+	golden.Close(t, "s2_k", got.S2K.RawMatrix().Data, golden.Flat(s.S2K), rel)
 }
 
 // Posterior is the result of a fixed point.
@@ -103,13 +81,13 @@ type Posterior struct {
 func (p *Posterior) Check(t *testing.T, s *lab.Sparse, x [][]float64, rel float64) {
 	t.Helper()
 	for k := range p.V {
-		Close(t, fmt.Sprintf("V of class %d", k), s.V[k].RawMatrix().Data, Flat(p.V[k]), rel)
+		golden.Close(t, fmt.Sprintf("V of class %d", k), s.V[k].RawMatrix().Data, golden.Flat(p.V[k]), rel)
 	}
-	Close(t, "m", s.M.RawMatrix().Data, Flat(p.M), rel)
-	mean, variance := s.Latent(Flat(x))
-	Close(t, "mean of new rows", mean.RawMatrix().Data, Flat(p.MeanNew), rel)
-	Close(t, "variance of new rows", variance.RawMatrix().Data, Flat(p.VarNew), rel)
-	Close(t, "probabilities of new rows", lab.Probabilities(mean, variance).RawMatrix().Data, Flat(p.PNew), max(rel, 1e-8))
+	golden.Close(t, "m", s.M.RawMatrix().Data, golden.Flat(p.M), rel)
+	mean, variance := s.Latent(golden.Flat(x))
+	golden.Close(t, "mean of new rows", mean.RawMatrix().Data, golden.Flat(p.MeanNew), rel)
+	golden.Close(t, "variance of new rows", variance.RawMatrix().Data, golden.Flat(p.VarNew), rel)
+	golden.Close(t, "probabilities of new rows", lab.Probabilities(mean, variance).RawMatrix().Data, golden.Flat(p.PNew), max(rel, 1e-8))
 }
 
 // Converged runs sweeps of a new approximation to its fixed point: at most that many,
@@ -127,35 +105,9 @@ func Converged[T interface {
 	return a
 }
 
-// Flat puts rows behind each other.
-func Flat(rows [][]float64) []float64 {
-	var out []float64
-	for _, r := range rows {
-		out = append(out, r...)
-	}
-	return out
-}
-
 // Table is a matrix of rows.
-func Table(rows [][]float64) *mat.Dense { return mat.NewDense(len(rows), len(rows[0]), Flat(rows)) }
-
-// Close compares arrays: max |difference| over max |expected|.
-func Close(t *testing.T, what string, got, want []float64, rel float64) {
-	t.Helper()
-	if len(got) != len(want) {
-		t.Errorf("%s has %d values, want %d", what, len(got), len(want))
-		return
-	}
-	var diff, top float64
-	for i := range want {
-		if d := math.Abs(got[i] - want[i]); !(d <= diff) { // NaN counts as the largest
-			diff = d
-		}
-		top = max(top, math.Abs(want[i]))
-	}
-	if !(diff <= rel*top) {
-		t.Errorf("%s: error %.3g of the largest value, want at most %.3g\n got %v\nwant %v", what, diff/top, rel, got, want)
-	}
+func Table(rows [][]float64) *mat.Dense {
+	return mat.NewDense(len(rows), len(rows[0]), golden.Flat(rows))
 }
 
 // Near compares numbers by their absolute difference.

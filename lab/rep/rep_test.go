@@ -7,6 +7,7 @@ import (
 	"edge/lab"
 	"edge/lab/labtest"
 	"edge/model"
+	"edge/test/golden"
 )
 
 const nodes = 50 // exact to 1e-10 on these problems
@@ -31,16 +32,16 @@ func TestGolden(t *testing.T) {
 			labtest.Posterior
 		}
 	}
-	labtest.Reference(t, "comparators/rep.json", &ref)
+	golden.Reference(t, "comparators/rep.json", &ref)
 	for _, c := range ref.Cases {
 		t.Run(fmt.Sprintf("%s, eps %g", c.Kernel, c.Eps), func(t *testing.T) {
 			r := converged(t, ref.Data(), c.Parameters.Params(), lab.Jitter, c.Eps, 40)
-			labtest.Close(t, "s1", r.S1.RawMatrix().Data, labtest.Flat(c.S1), 1e-8)
-			labtest.Close(t, "s2", r.S2.RawMatrix().Data, labtest.Flat(c.S2), 1e-8)
+			golden.Close(t, "s1", r.S1.RawMatrix().Data, golden.Flat(c.S1), 1e-8)
+			golden.Close(t, "s2", r.S2.RawMatrix().Data, golden.Flat(c.S2), 1e-8)
 			labtest.Near(t, "log evidence", r.LogZ(), c.LogZq, 1e-8)
-			labtest.Close(t, "log Z", r.Factors.LogZ, c.LogZ, 1e-8)
+			golden.Close(t, "log Z", r.Factors.LogZ, c.LogZ, 1e-8)
 			c.Posterior.Check(t, r.Sparse, ref.XNew, 1e-8)
-			labtest.Close(t, "gradient", r.Gradient(), c.Gradient.Theta(), 1e-7)
+			golden.Close(t, "gradient", r.Gradient(), c.Gradient.Theta(), 1e-7)
 		})
 	}
 }
@@ -62,7 +63,7 @@ func TestGradientsAreDifferences(t *testing.T) {
 					}
 					return r.LogZ()
 				})
-				labtest.Close(t, "gradient at the fixed point", got, want, 1e-6)
+				golden.Close(t, "gradient at the fixed point", got, want, 1e-6)
 				if r.Factors.Clipped != 0 {
 					t.Errorf("%d sites are clipped, want none", r.Factors.Clipped)
 				}
@@ -81,7 +82,7 @@ func TestGradientsAreDifferences(t *testing.T) {
 					}
 					return early.LogZ()
 				})
-				labtest.Close(t, "exact gradient after three sweeps", got, want, 1e-6)
+				golden.Close(t, "exact gradient after three sweeps", got, want, 1e-6)
 			})
 		}
 	}
@@ -113,11 +114,11 @@ func TestMergedGolden(t *testing.T) {
 			LogZq    float64 `json:"log_zq"`
 		}
 	}
-	labtest.Reference(t, "ep_fixed_point.json", &ref)
+	golden.Reference(t, "ep_fixed_point.json", &ref)
 	for _, c := range ref.Cases {
 		t.Run(fmt.Sprintf("C = %d, eps %g", c.C, c.Eps), func(t *testing.T) {
 			p := labtest.Parameters{Z: [][][]float64{c.Z}, LogEll: [][]float64{c.LogEll}, LogAmp: []float64{c.LogAmp}, LogNoise: []float64{c.LogNoise}}
-			d := &lab.Data{D: len(c.X[0]), C: c.C, X: labtest.Flat(c.X), Y: c.Y}
+			d := &lab.Data{D: len(c.X[0]), C: c.C, X: golden.Flat(c.X), Y: c.Y}
 			r, err := New(d, p.Params(), lab.Jitter, new(lab.Product), c.Eps)
 			if err == nil {
 				err = r.Run(1000, 0.7, 1e-14)
@@ -125,9 +126,9 @@ func TestMergedGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			labtest.Close(t, "s1", r.S1.RawMatrix().Data, labtest.Flat(c.S1), 1e-7)
-			labtest.Close(t, "s2", r.S2.RawMatrix().Data, labtest.Flat(c.S2), 1e-7)
-			labtest.Close(t, "m", r.M.RawMatrix().Data, labtest.Flat(c.M), 1e-7)
+			golden.Close(t, "s1", r.S1.RawMatrix().Data, golden.Flat(c.S1), 1e-7)
+			golden.Close(t, "s2", r.S2.RawMatrix().Data, golden.Flat(c.S2), 1e-7)
+			golden.Close(t, "m", r.M.RawMatrix().Data, golden.Flat(c.M), 1e-7)
 			labtest.Near(t, "log evidence", r.LogZ(), c.LogZq, 1e-9)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"edge/lab"
 	"edge/lab/labtest"
 	"edge/model"
+	"edge/test/golden"
 )
 
 // kernelLogs are the logs of lengthscale, amplitude and noise, or derivatives in them.
@@ -19,8 +20,8 @@ type kernelLogs struct {
 	LogNoise float64 `json:"log_noise"`
 }
 
-// golden is a case of bounds.json.
-type golden struct {
+// goldenCase is a case of bounds.json.
+type goldenCase struct {
 	Kind, Link string
 	C          int
 	Nu         *float64
@@ -54,9 +55,9 @@ func isotropic(z [][]float64, ell, amp, noise float64) model.Params {
 	return p.Params()
 }
 
-func (c *golden) start(t *testing.T) *Bound {
+func (c *goldenCase) start(t *testing.T) *Bound {
 	t.Helper()
-	d := &lab.Data{D: len(c.X[0]), C: max(c.C, 2), X: labtest.Flat(c.X), Y: c.Y}
+	d := &lab.Data{D: len(c.X[0]), C: max(c.C, 2), X: golden.Flat(c.X), Y: c.Y}
 	p := isotropic(c.Z, c.LogEll, c.LogAmp, c.LogNoise)
 	link := Logistic
 	if c.Link == "probit_pairs" {
@@ -96,8 +97,8 @@ func (c *golden) start(t *testing.T) *Bound {
 }
 
 func TestBoundsAndGradients(t *testing.T) {
-	var file struct{ Cases []golden }
-	labtest.Reference(t, "student-t/bounds.json", &file)
+	var file struct{ Cases []goldenCase }
+	golden.Reference(t, "student-t/bounds.json", &file)
 	if len(file.Cases) < 14 {
 		t.Fatalf("%d cases", len(file.Cases))
 	}
@@ -105,16 +106,16 @@ func TestBoundsAndGradients(t *testing.T) {
 		t.Run(c.Kind+" "+c.Link, func(t *testing.T) {
 			b := c.start(t)
 			value, d, own := b.Derivatives()
-			labtest.Close(t, "bound", []float64{value}, []float64{c.Bound}, 1e-10)
+			golden.Close(t, "bound", []float64{value}, []float64{c.Bound}, 1e-10)
 			got := append([]float64(nil), d.M.RawMatrix().Data...)
-			want := labtest.Flat(c.Gradient.Mu)
+			want := golden.Flat(c.Gradient.Mu)
 			for k := range d.R {
 				got = append(got, d.R[k].RawMatrix().Data...)
-				want = append(want, labtest.Flat(c.Gradient.S[k])...)
+				want = append(want, golden.Flat(c.Gradient.S[k])...)
 			}
 			group := model.Params{M: b.Params.M, D: b.D, Theta: d.Theta}
 			got = append(got, group.Z()...)
-			want = append(want, labtest.Flat(c.Gradient.Z)...)
+			want = append(want, golden.Flat(c.Gradient.Z)...)
 			var ell float64
 			for _, v := range group.LogEll() {
 				ell += v
@@ -124,17 +125,17 @@ func TestBoundsAndGradients(t *testing.T) {
 			if own != nil {
 				got, want = append(got, own...), append(want, c.Gradient.LogA, c.Gradient.LogB)
 			}
-			labtest.Close(t, "gradient", got, want, 1e-6)
+			golden.Close(t, "gradient", got, want, 1e-6)
 			if f, ok := b.family.(*nonCentred); ok && len(c.NodeWeight) > 0 {
 				// The file has them from its last central difference, one parameter 1e-5 away.
-				labtest.Close(t, "weights of the nodes", f.share, c.NodeWeight, 2e-6)
+				golden.Close(t, "weights of the nodes", f.share, c.NodeWeight, 2e-6)
 			}
 			if len(c.PNew) > 0 {
-				p, err := b.Predict(labtest.Flat(c.XNew))
+				p, err := b.Predict(golden.Flat(c.XNew))
 				if err != nil {
 					t.Fatal(err)
 				}
-				labtest.Close(t, "predictions", mat.Col(nil, 1, p), c.PNew, 1e-7)
+				golden.Close(t, "predictions", mat.Col(nil, 1, p), c.PNew, 1e-7)
 			}
 		})
 	}
@@ -195,7 +196,7 @@ func TestGradientsAreDifferences(t *testing.T) {
 				p := model.Params{M: b.Params.M, D: b.D, Theta: want[len(want)-len(b.family.own())-len(b.Params.Theta):][:len(b.Params.Theta)]}
 				labtest.Near(t, "slope of the unused noise", *p.LogNoise(), 0, 1e-8)
 			}
-			labtest.Close(t, "gradient", got, want, 1e-6)
+			golden.Close(t, "gradient", got, want, 1e-6)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"edge/lab"
 	"edge/lab/labtest"
+	"edge/test/golden"
 )
 
 func TestEPForEachNode(t *testing.T) {
@@ -29,8 +30,8 @@ func TestEPForEachNode(t *testing.T) {
 		XNew     [][]float64 `json:"X_new"`
 		PNew     [][]float64 `json:"p_new"`
 	}
-	labtest.Reference(t, "student-t/ep_nodes.json", &file)
-	d := &lab.Data{D: 2, C: 3, X: labtest.Flat(file.X), Y: file.Y}
+	golden.Reference(t, "student-t/ep_nodes.json", &file)
+	d := &lab.Data{D: 2, C: 3, X: golden.Flat(file.X), Y: file.Y}
 	p := labtest.Parameters{Z: [][][]float64{file.Z}, LogEll: [][]float64{file.LogEll}, LogAmp: []float64{file.LogAmp}, LogNoise: []float64{file.LogNoise}}
 	e, err := NewEP(d, p.Params(), &Scale{file.LogS, file.Pi})
 	if err == nil {
@@ -43,34 +44,34 @@ func TestEPForEachNode(t *testing.T) {
 	for g, want := range file.Nodes {
 		t.Run(fmt.Sprintf("s=%.2g", want.S), func(t *testing.T) {
 			n := e.nodes[g]
-			labtest.Close(t, "s1", n.S1.RawMatrix().Data, labtest.Flat(want.S1), rel)
-			labtest.Close(t, "s2", n.S2.RawMatrix().Data, labtest.Flat(want.S2), rel)
+			golden.Close(t, "s1", n.S1.RawMatrix().Data, golden.Flat(want.S1), rel)
+			golden.Close(t, "s2", n.S2.RawMatrix().Data, golden.Flat(want.S2), rel)
 			labtest.Near(t, "log evidence", n.LogZ(), want.LogZ, 1e-7)
 			for k := range n.V {
 				n.V[k].Scale(want.S, n.V[k])
 			}
 			for k := range want.V {
-				labtest.Close(t, "V", n.V[k].RawMatrix().Data, labtest.Flat(want.V[k]), rel)
+				golden.Close(t, "V", n.V[k].RawMatrix().Data, golden.Flat(want.V[k]), rel)
 				n.V[k].Scale(1/want.S, n.V[k])
 				var m []float64
 				for _, v := range n.M.RawRowView(k) {
 					m = append(m, v*math.Sqrt(want.S))
 				}
-				labtest.Close(t, "m", m, want.M[k], rel)
+				golden.Close(t, "m", m, want.M[k], rel)
 			}
-			mean, variance := n.Latent(labtest.Flat(file.XNew))
-			labtest.Close(t, "mean of new rows", mean.RawMatrix().Data, labtest.Flat(want.MeanNew), rel)
-			labtest.Close(t, "variance of new rows", variance.RawMatrix().Data, labtest.Flat(want.VarNew), rel)
+			mean, variance := n.Latent(golden.Flat(file.XNew))
+			golden.Close(t, "mean of new rows", mean.RawMatrix().Data, golden.Flat(want.MeanNew), rel)
+			golden.Close(t, "variance of new rows", variance.RawMatrix().Data, golden.Flat(want.VarNew), rel)
 		})
 	}
 	evidence, share := e.weigh()
 	labtest.Near(t, "log evidence", evidence, file.Evidence, 1e-7)
-	labtest.Close(t, "weights", share, file.Weight, rel)
-	got, err := e.Predict(labtest.Flat(file.XNew))
+	golden.Close(t, "weights", share, file.Weight, rel)
+	got, err := e.Predict(golden.Flat(file.XNew))
 	if err != nil {
 		t.Fatal(err)
 	}
-	labtest.Close(t, "probabilities", got.RawMatrix().Data, labtest.Flat(file.PNew), 1e-6)
+	golden.Close(t, "probabilities", got.RawMatrix().Data, golden.Flat(file.PNew), 1e-6)
 }
 
 // At fixed points of two classes, and of the grid, the gradients are the total ones.
@@ -81,7 +82,7 @@ func TestGradientsAtFixedPoints(t *testing.T) {
 	check := func(name string, theta []float64, value func(theta []float64) float64, gradient func() []float64) {
 		value(theta)
 		got := gradient()
-		labtest.Close(t, name, got, labtest.Differences(theta, 1e-4, value), 1e-6)
+		golden.Close(t, name, got, labtest.Differences(theta, 1e-4, value), 1e-6)
 	}
 	e, err := NewEP(two, p, NewScale(3, 3))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"edge/lab"
 	"edge/lab/labtest"
+	"edge/test/golden"
 )
 
 // Optimised over q alone, the bounds are those of the reference, in the order of their
@@ -24,8 +25,8 @@ func TestBoundsAreBelowTheEvidence(t *testing.T) {
 			NonCentred float64 `json:"non_centred_25_nodes"`
 		} `json:"optimised_bound_nu3"`
 	}
-	labtest.Reference(t, "student-t/evidence.json", &file)
-	d := &lab.Data{D: 2, C: 2, X: labtest.Flat(file.X), Y: file.Y}
+	golden.Reference(t, "student-t/evidence.json", &file)
+	d := &lab.Data{D: 2, C: 2, X: golden.Flat(file.X), Y: file.Y}
 	p := isotropic(file.X, file.LogEll, file.LogAmp, 0)
 	best := func(b *Bound, err error) float64 {
 		if err != nil {

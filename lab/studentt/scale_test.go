@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"edge/lab/labtest"
+	"edge/test/golden"
 )
 
 func TestInverseGamma(t *testing.T) {
@@ -21,19 +22,19 @@ func TestInverseGamma(t *testing.T) {
 			Nu, A, B, KL float64
 		}
 	}
-	labtest.Reference(t, "student-t/inverse_gamma.json", &file)
+	golden.Reference(t, "student-t/inverse_gamma.json", &file)
 	if len(file.Grid) == 0 || len(file.KL) == 0 {
 		t.Fatal("the file is empty")
 	}
 	for _, g := range file.Grid {
 		for i, v := range g.LogS {
-			labtest.Close(t, "log density", []float64{LogDensity(g.Nu, v)}, g.Density[i:i+1], 1e-12)
+			golden.Close(t, "log density", []float64{LogDensity(g.Nu, v)}, g.Density[i:i+1], 1e-12)
 		}
-		labtest.Close(t, "log weights", LogWeights(g.Nu, g.LogS), g.Weight, 1e-12)
+		golden.Close(t, "log weights", LogWeights(g.Nu, g.LogS), g.Weight, 1e-12)
 	}
 	for _, k := range file.KL {
 		kl, da, db := InverseGammaKL(k.Nu, k.A, k.B)
-		labtest.Close(t, "KL", []float64{kl}, []float64{k.KL}, 1e-11)
+		golden.Close(t, "KL", []float64{kl}, []float64{k.KL}, 1e-11)
 		want := labtest.Differences([]float64{k.A, k.B}, 1e-5, func(x []float64) float64 {
 			v, _, _ := InverseGammaKL(k.Nu, x[0], x[1])
 			return v
@@ -80,7 +81,7 @@ func TestExpectationsUnderStudentT(t *testing.T) {
 			DDof             float64 `json:"dE_ddof"`
 		}
 	}
-	labtest.Reference(t, "student-t/t_expectation.json", &file)
+	golden.Reference(t, "student-t/t_expectation.json", &file)
 	if len(file.Rows) < 12 {
 		t.Fatalf("%d rows", len(file.Rows))
 	}
@@ -104,7 +105,7 @@ func TestExpectationsUnderStudentT(t *testing.T) {
 			{"slope in the scale", 2 * r.Scale * e.spread[0], r.DScale},
 			{"slope in the degrees of freedom", e.dof, r.DDof},
 		} {
-			labtest.Close(t, v.what, []float64{v.got}, []float64{v.want}, rel)
+			golden.Close(t, v.what, []float64{v.got}, []float64{v.want}, rel)
 		}
 	}
 }
@@ -116,7 +117,7 @@ func TestRulesOfWideLatents(t *testing.T) {
 		m := &marginals{link: Logistic, y: []int{1}, c: 1, mean: []float64{0.3}, spread: []float64{sd * sd}, noise: []float64{1}}
 		normal := m.expect(&rules{dof: math.Inf(1), growth: 1}, 1, 1, 1)
 		student := m.expect(&rules{dof: 1e9, growth: 1}, 1, 1, 1)
-		labtest.Close(t, "normal limit", []float64{student.sum, student.mean[0], student.spread[0]}, []float64{normal.sum, normal.mean[0], normal.spread[0]}, 1e-6)
+		golden.Close(t, "normal limit", []float64{student.sum, student.mean[0], student.spread[0]}, []float64{normal.sum, normal.mean[0], normal.spread[0]}, 1e-6)
 		if sd == 40 {
 			m.mean[0] = 0
 			want := -sd/math.Sqrt(2*math.Pi) - math.Pi*math.Pi/(6*math.Sqrt(2*math.Pi)*sd)

@@ -5,6 +5,7 @@ import (
 
 	"edge/lab"
 	"edge/lab/labtest"
+	"edge/test/golden"
 )
 
 // One minibatch of all rows, in another order, is a sweep.
@@ -29,8 +30,8 @@ func TestOneMinibatchIsASweep(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				labtest.Close(t, "gradient", grad, want, 1e-10)
-				labtest.Close(t, "A", m.A[2].RawMatrix().Data, s.A[2].RawMatrix().Data, 1e-10)
+				golden.Close(t, "gradient", grad, want, 1e-10)
+				golden.Close(t, "A", m.A[2].RawMatrix().Data, s.A[2].RawMatrix().Data, 1e-10)
 			}
 		})
 	}
@@ -60,5 +61,5 @@ func TestMinibatchRenewsItsShare(t *testing.T) {
 	if _, err := m.Step(rows, p, 0.8, false); err != nil {
 		t.Fatal(err)
 	}
-	labtest.Close(t, "b", m.B[0].RawVector().Data, want, 1e-11)
+	golden.Close(t, "b", m.B[0].RawVector().Data, want, 1e-11)
 }

@@ -6,6 +6,7 @@ import (
 	"edge/lab"
 	"edge/lab/labtest"
 	"edge/model"
+	"edge/test/golden"
 )
 
 const nodes = 80
@@ -31,23 +32,23 @@ func TestGolden(t *testing.T) {
 			labtest.Posterior
 		}
 	}
-	labtest.Reference(t, "comparators/sep.json", &ref)
+	golden.Reference(t, "comparators/sep.json", &ref)
 	kinds := map[string]Kind{"total": Total, "touch": Touched, "-": Robust}
 	for _, c := range ref.Cases {
 		t.Run(c.Kind+" "+c.Count, func(t *testing.T) {
 			s := converged(t, ref.Data(), c.Parameters.Params(), kinds[c.Count], c.Eps)
-			labtest.Close(t, "number of factors", s.Count, c.Factors, 0)
+			golden.Close(t, "number of factors", s.Count, c.Factors, 0)
 			logZ, grad, err := s.LogZ()
 			if err != nil {
 				t.Fatal(err)
 			}
 			labtest.Near(t, "log evidence", logZ, c.LogZq, 1e-7)
-			labtest.Close(t, "gradient", grad, c.Gradient.Theta(), 1e-7)
+			golden.Close(t, "gradient", grad, c.Gradient.Theta(), 1e-7)
 			for k := range c.A {
 				for i := range s.Params.M { // the lower triangle is kept
-					labtest.Close(t, "A", s.A[k].RawRowView(i)[:i+1], c.A[k][i][:i+1], 1e-6)
+					golden.Close(t, "A", s.A[k].RawRowView(i)[:i+1], c.A[k][i][:i+1], 1e-6)
 				}
-				labtest.Close(t, "b", s.B[k].RawVector().Data, c.B[k], 1e-7)
+				golden.Close(t, "b", s.B[k].RawVector().Data, c.B[k], 1e-7)
 			}
 			c.Posterior.Check(t, s.Sparse, ref.XNew, 1e-7)
 		})
@@ -81,7 +82,7 @@ func TestGradientIsDifferences(t *testing.T) {
 					}
 					return logZ
 				})
-				labtest.Close(t, "gradient", got, want, 1e-6)
+				golden.Close(t, "gradient", got, want, 1e-6)
 			})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"edge/lab"
 	"edge/lab/labtest"
 	"edge/model"
+	"edge/test/golden"
 )
 
 // optimum returns the best q for the parameters, by natural gradients.
@@ -50,7 +51,7 @@ func TestGolden(t *testing.T) {
 			}
 		}
 	}
-	labtest.Reference(t, "comparators/vi.json", &ref)
+	golden.Reference(t, "comparators/vi.json", &ref)
 	for _, c := range ref.Cases {
 		t.Run(fmt.Sprintf("%s, eps %g", c.Kernel, c.Eps), func(t *testing.T) {
 			v, err := New(ref.Data(), c.Parameters.Params(), lab.Jitter, 1, c.Eps, 40)
@@ -62,22 +63,22 @@ func TestGolden(t *testing.T) {
 				v.SetQ(k, c.At.M[k])
 			}
 			elbo, d := v.Bound()
-			labtest.Close(t, "E", v.expected, c.At.Expected, 1e-9)
+			golden.Close(t, "E", v.expected, c.At.Expected, 1e-9)
 			labtest.Near(t, "KL", v.KL(), c.At.KL, 1e-12)
 			labtest.Near(t, "bound", elbo, c.At.ELBO, 1e-8)
-			labtest.Close(t, "derivative in m", d.M.RawMatrix().Data, labtest.Flat(c.At.DM), 1e-9)
+			golden.Close(t, "derivative in m", d.M.RawMatrix().Data, golden.Flat(c.At.DM), 1e-9)
 			for k := range d.R {
-				labtest.Close(t, "derivative in R", d.R[k].RawMatrix().Data, labtest.Flat(c.At.DR[k]), 1e-9)
+				golden.Close(t, "derivative in R", d.R[k].RawMatrix().Data, golden.Flat(c.At.DR[k]), 1e-9)
 			}
-			labtest.Close(t, "gradient", d.Theta, c.At.Gradient.Theta(), 1e-8)
+			golden.Close(t, "gradient", d.Theta, c.At.Gradient.Theta(), 1e-8)
 
 			v, s := optimum(t, ref.Data(), c.Parameters.Params(), c.Eps, 100)
 			elbo, d = v.Bound()
 			labtest.Near(t, "bound at the optimum", elbo, c.Optimum.ELBO, 1e-8)
-			labtest.Close(t, "s1", s.S1.RawMatrix().Data, labtest.Flat(c.Optimum.S1), 1e-6)
-			labtest.Close(t, "s2", s.S2.RawMatrix().Data, labtest.Flat(c.Optimum.S2), 1e-6)
+			golden.Close(t, "s1", s.S1.RawMatrix().Data, golden.Flat(c.Optimum.S1), 1e-6)
+			golden.Close(t, "s2", s.S2.RawMatrix().Data, golden.Flat(c.Optimum.S2), 1e-6)
 			c.Optimum.Check(t, v.Sparse, ref.XNew, 1e-6)
-			labtest.Close(t, "gradient at the optimum", d.Theta, c.Optimum.Gradient.Theta(), 1e-6)
+			golden.Close(t, "gradient at the optimum", d.Theta, c.Optimum.Gradient.Theta(), 1e-6)
 		})
 	}
 }
@@ -100,7 +101,7 @@ func TestDerivativesAreDifferences(t *testing.T) {
 			}
 			_, got := value(x)
 			want := labtest.Differences(x, 1e-5, func(x []float64) float64 { elbo, _ := value(x); return elbo })
-			labtest.Close(t, "derivatives", got, want, 1e-6)
+			golden.Close(t, "derivatives", got, want, 1e-6)
 		})
 	}
 }
@@ -136,7 +137,7 @@ func TestNaturalGradientEndsAtTheOptimum(t *testing.T) {
 	}
 	batch, _ := w.Bound()
 	labtest.Near(t, "bound of L-BFGS", batch, elbo, 1e-6)
-	labtest.Close(t, "m of L-BFGS", w.M.RawMatrix().Data, v.M.RawMatrix().Data, 1e-3)
+	golden.Close(t, "m of L-BFGS", w.M.RawMatrix().Data, v.M.RawMatrix().Data, 1e-3)
 }
 
 func TestMinibatchesAverageToTheWhole(t *testing.T) {
@@ -163,7 +164,7 @@ func TestMinibatchesAverageToTheWhole(t *testing.T) {
 			got[i] += v / 3
 		}
 	}
-	labtest.Close(t, "mean of three minibatches", got, want, 1e-12)
+	golden.Close(t, "mean of three minibatches", got, want, 1e-12)
 }
 
 // Each training ends with a better bound than the best one of the first parameters.
