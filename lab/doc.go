@@ -38,7 +38,7 @@
 //	likelihood.go    Likelihood: Joint, built on it, and Product, of the learner
 //	classfactors.go  factors of all classes of an observation, with label noise
 //	optimise.go      sign rule, Adam, L-BFGS
-//	learn.go         Alternate, Maximise, Minibatches: learning the parameters with them
+//	learn.go         Converge; Alternate, Maximise, Minibatches: learning the parameters with them
 //	method.go        Problem, Method, Classifier
 //
 // Symbols: N observations i, C classes k, M inducing points, D features, G kernels (1 or C).

@@ -8,6 +8,17 @@ import (
 	"edge/model"
 )
 
+// Converge takes steps until the change of one is below tolerance, at most that many.
+func Converge(steps int, tolerance float64, step func() (change float64, err error)) error {
+	for range steps {
+		change, err := step()
+		if err != nil || change < tolerance {
+			return err
+		}
+	}
+	return nil
+}
+
 // Alternate takes the updates of a problem by the sign rule: refine improves the sites of
 // now and returns the gradient at the present parameters, move goes to the next ones.
 func Alternate(ctx context.Context, p *Problem, now Classifier, refine func() (grad []float64, err error), move func(model.Params) error) error {

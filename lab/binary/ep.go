@@ -59,14 +59,11 @@ func (e *EP) match() {
 // Run takes parallel sweeps with damping 0.8, which converges in some thirty.
 func (e *EP) Run(sweeps int, tolerance float64) error {
 	const damping = 0.8
-	for range sweeps {
+	return lab.Converge(sweeps, tolerance, func() (float64, error) {
 		e.match()
 		change := max(lab.Blend(e.S1, e.next1, damping), lab.Blend(e.S2, e.next2, damping))
-		if err := e.Solve(e.S1, e.S2); err != nil || change < tolerance {
-			return err
-		}
-	}
-	return nil
+		return change, e.Solve(e.S1, e.S2)
+	})
 }
 
 // LogZ is the log evidence, logN + Σ [ log Z − D ].

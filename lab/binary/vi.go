@@ -49,17 +49,14 @@ func (v *VI) expect() {
 // Run takes natural-gradient steps of 0.5: s1 ← H, s2 ← G + H mean.
 func (v *VI) Run(steps int, tolerance float64) error {
 	const step = 0.5
-	for range steps {
+	return lab.Converge(steps, tolerance, func() (float64, error) {
 		v.expect()
 		s2 := lab.NewTable(v.Data)
 		s2.MulElem(v.h, v.Mean)
 		s2.Add(s2, v.g)
 		change := max(lab.Blend(v.S1, v.h, step), lab.Blend(v.S2, s2, step))
-		if err := v.Solve(v.S1, v.S2); err != nil || change < tolerance {
-			return err
-		}
-	}
-	return nil
+		return change, v.Solve(v.S1, v.S2)
+	})
 }
 
 // LogZ is the bound, with KL = ½ (tr V + |m|² − M − log|V|).

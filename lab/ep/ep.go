@@ -61,13 +61,7 @@ func (e *EP) Sweep(rho float64) (change float64, err error) {
 
 // Run sweeps until the largest relative change is below tolerance, at most that many times.
 func (e *EP) Run(sweeps int, rho, tolerance float64) error {
-	for range sweeps {
-		change, err := e.Sweep(rho)
-		if err != nil || change < tolerance {
-			return err
-		}
-	}
-	return nil
+	return lab.Converge(sweeps, tolerance, func() (float64, error) { return e.Sweep(rho) })
 }
 
 // LogZ is the log evidence, Σ logN_k + Σ [log Z − D_y − D_k] over the factors. At a fixed

@@ -98,13 +98,7 @@ func (g *GFITC) Sweep(rho float64) (change float64, err error) {
 
 // Run sweeps until the largest relative change is below tolerance, at most that many times.
 func (g *GFITC) Run(sweeps int, rho, tolerance float64) error {
-	for range sweeps {
-		change, err := g.Sweep(rho)
-		if err != nil || change < tolerance {
-			return err
-		}
-	}
-	return nil
+	return lab.Converge(sweeps, tolerance, func() (float64, error) { return g.Sweep(rho) })
 }
 
 // LogZ is the log evidence,

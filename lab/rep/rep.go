@@ -58,13 +58,7 @@ func (r *REP) Sweep(rho float64) (change float64, err error) {
 
 // Run sweeps until the largest relative change is below tolerance, at most that many times.
 func (r *REP) Run(sweeps int, rho, tolerance float64) error {
-	for range sweeps {
-		change, err := r.Sweep(rho)
-		if err != nil || change < tolerance {
-			return err
-		}
-	}
-	return nil
+	return lab.Converge(sweeps, tolerance, func() (float64, error) { return r.Sweep(rho) })
 }
 
 // LogZ is the log evidence, Σ logN_k + Σ_i [ log Z_i − Σ_k D_ik ].

@@ -202,14 +202,12 @@ func (s *SEP) gradient(g, t *mat.Dense) []float64 {
 // Run sweeps until the relative change is below tolerance, at most that many times, and
 // settles.
 func (s *SEP) Run(sweeps int, rho, tolerance float64) error {
-	for range sweeps {
+	err := lab.Converge(sweeps, tolerance, func() (float64, error) {
 		change, _, err := s.Sweep(rho)
-		if err != nil {
-			return err
-		}
-		if change < tolerance {
-			break
-		}
+		return change, err
+	})
+	if err != nil {
+		return err
 	}
 	return s.Settle()
 }

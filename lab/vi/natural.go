@@ -64,13 +64,7 @@ func (v *VI) setSites(s *Sites) error {
 
 // RunNatural takes natural steps until the change is below tolerance, at most that many.
 func (v *VI) RunNatural(s *Sites, steps int, step, tolerance float64) error {
-	for range steps {
-		change, err := v.NaturalStep(s, step)
-		if err != nil || change < tolerance {
-			return err
-		}
-	}
-	return nil
+	return lab.Converge(steps, tolerance, func() (float64, error) { return v.NaturalStep(s, step) })
 }
 
 // NewSites are those of the prior.
