@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 
 	"edge/model"
 )
@@ -23,7 +22,7 @@ func Converge(steps int, tolerance float64, step func() (change float64, err err
 // now and returns the gradient at the present parameters, move goes to the next ones.
 func Alternate(ctx context.Context, p *Problem, now Classifier, refine func() (grad []float64, err error), move func(model.Params) error) error {
 	var rule SignRule
-	at := model.Params{M: p.Start.M, D: p.Start.D, Theta: slices.Clone(p.Start.Theta)}
+	at := p.Start.Clone()
 	for range p.Updates {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -75,7 +75,7 @@ func NewTable(d *Data) *mat.Dense { return mat.NewDense(d.N(), d.C, nil) }
 // solved again.
 func (s *Sparse) SetParams(p model.Params) error {
 	moved := !slices.Equal(s.Params.Theta, p.Theta)
-	s.Params = model.Params{M: p.M, D: p.D, Theta: slices.Clone(p.Theta)}
+	s.Params = p.Clone()
 	for g, b := range s.bases {
 		group := s.Params.Group(g)
 		if moved {

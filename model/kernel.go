@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 
 	"edge/model/dense"
 )
@@ -25,6 +26,11 @@ type Params struct {
 // NewParams returns zero parameters for M inducing points in D dimensions.
 func NewParams(m, d int) Params {
 	return Params{M: m, D: d, Theta: make([]float64, m*d+d+3)}
+}
+
+// Clone returns a copy with memory of its own.
+func (p *Params) Clone() Params {
+	return Params{M: p.M, D: p.D, Theta: slices.Clone(p.Theta)}
 }
 
 // Groups is G, the number of kernels.

@@ -61,7 +61,7 @@ func newProcess(d *lab.Data, p model.Params, jitter float64, link Link) (*proces
 // noise as amplitude, and unit noise.
 func Kernel(p model.Params) model.Params {
 	first := p.Group(0)
-	one := model.Params{M: p.M, D: p.D, Theta: append([]float64(nil), first.Theta...)}
+	one := first.Clone()
 	*one.LogAmp() -= *one.LogNoise()
 	*one.LogNoise() = math.Log(unit)
 	return one

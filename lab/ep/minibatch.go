@@ -142,7 +142,7 @@ func Stochastic(size int, rate float64) lab.Method {
 		if err != nil {
 			return nil, err
 		}
-		at := model.Params{M: p.Start.M, D: p.Start.D, Theta: append([]float64(nil), p.Start.Theta...)}
+		at := p.Start.Clone()
 		begin := func(pass int) error {
 			if pass == 0 {
 				return nil // there are no sites yet

@@ -39,7 +39,7 @@ func NewGrid(d *lab.Data, p model.Params, link Link, s *Scale) (*Grid, error) {
 
 // scaled returns the parameters with the amplitudes times exp(logS).
 func scaled(p model.Params, logS float64) model.Params {
-	out := model.Params{M: p.M, D: p.D, Theta: append([]float64(nil), p.Theta...)}
+	out := p.Clone()
 	for i := range out.Groups() {
 		group := out.Group(i)
 		*group.LogAmp() += logS

@@ -57,7 +57,7 @@ func Stochastic(kind Kind, size int, rate float64) lab.Method {
 		if err != nil {
 			return nil, err
 		}
-		at := model.Params{M: p.Start.M, D: p.Start.D, Theta: append([]float64(nil), p.Start.Theta...)}
+		at := p.Start.Clone()
 		var first bool
 		begin := func(pass int) error { first = pass == 0; return nil }
 		step := func(rows []int) ([]float64, error) {

@@ -21,7 +21,7 @@ type Basis struct {
 // clone returns a deep copy.
 func (b *Basis) clone() Basis {
 	c := *b
-	c.Params.Theta = slices.Clone(b.Params.Theta)
+	c.Params = b.Params.Clone()
 	c.Scale.Mu, c.Scale.Sd, c.Scale.Ranks = slices.Clone(b.Scale.Mu), slices.Clone(b.Scale.Sd), slices.Clone(b.Scale.Ranks)
 	return c
 }
@@ -49,8 +49,7 @@ func Features(names []string, signals string) uint64 {
 // check returns an error if the parameters are outside the range that learning keeps,
 // or if a value is not finite.
 func (b *Basis) check() error {
-	p := b.Params
-	p.Theta = slices.Clone(p.Theta)
+	p := b.Params.Clone()
 	p.Clamp(maxEps)
 	for i, v := range p.Theta[:len(p.Theta)-1] {
 		if v-v != 0 || v != b.Params.Theta[i] {

@@ -1,16 +1,12 @@
 package sep
 
 import (
-	"slices"
-
 	"edge/model"
 	"edge/model/dense"
 )
 
 // Params returns a copy of the parameters.
-func (b *Bank) Params() model.Params {
-	return model.Params{M: b.params.M, D: b.params.D, Theta: slices.Clone(b.params.Theta)}
-}
+func (b *Bank) Params() model.Params { return b.params.Clone() }
 
 // Total stores the sites of latent function k under horizon h, absorbed and of the
 // window: Σ s1·w·wᵀ, of which the lower triangle counts, and Σ s2·w.

@@ -88,7 +88,7 @@ func Methods(n int) []compare.Method {
 func unitAmplitude(fit lab.Method) lab.Method {
 	return func(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
 		one := *p
-		one.Start.Theta = append([]float64(nil), p.Start.Theta...)
+		one.Start = p.Start.Clone()
 		for g := range one.Start.Groups() {
 			group := one.Start.Group(g)
 			*group.LogAmp(), *group.LogNoise() = 0, 0
