@@ -17,8 +17,8 @@ type Gaussians struct {
 }
 
 // NewGaussians returns q = N(0, I).
-func NewGaussians(data *Data, p model.Params, jitter float64) (*Gaussians, error) {
-	s, err := NewSparse(data, p, jitter)
+func NewGaussians(data *Data, p model.Params) (*Gaussians, error) {
+	s, err := NewSparse(data, p, Jitter)
 	if err != nil {
 		return nil, err
 	}

@@ -26,10 +26,10 @@ type Minibatch struct {
 }
 
 // NewMinibatch returns an EP on minibatches of that size whose sites are all 1.
-func NewMinibatch(data *lab.Data, p model.Params, jitter float64, size int) (*Minibatch, error) {
+func NewMinibatch(data *lab.Data, p model.Params, size int) (*Minibatch, error) {
 	size = min(size, data.N())
 	rows := make([]int, size)
-	e, err := New(data.Rows(rows), p, jitter)
+	e, err := New(data.Rows(rows), p, lab.Jitter)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (m *Minibatch) again(rows []int, p model.Params) error {
 // are passes.
 func Stochastic(size int, rate float64) lab.Method {
 	return func(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
-		m, err := NewMinibatch(p.Data, p.Start, lab.Jitter, size)
+		m, err := NewMinibatch(p.Data, p.Start, size)
 		if err != nil {
 			return nil, err
 		}

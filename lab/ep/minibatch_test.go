@@ -15,7 +15,7 @@ func TestOneMinibatchIsEP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := NewMinibatch(d, p, lab.Jitter, 100)
+	m, err := NewMinibatch(d, p, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestOneMinibatchIsEP(t *testing.T) {
 // one of all rows.
 func TestMinibatchesAddUp(t *testing.T) {
 	d, p := labtest.Twelve()
-	m, err := NewMinibatch(d, p, lab.Jitter, 5)
+	m, err := NewMinibatch(d, p, 5)
 	if err != nil {
 		t.Fatal(err)
 	}

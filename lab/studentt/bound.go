@@ -38,7 +38,7 @@ func newBound(d *lab.Data, p model.Params, link Link, f family) (*Bound, error) 
 	if err != nil {
 		return nil, err
 	}
-	q, err := lab.NewGaussians(rows, p, lab.Jitter)
+	q, err := lab.NewGaussians(rows, p)
 	if err != nil {
 		return nil, err
 	}

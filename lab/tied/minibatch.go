@@ -19,8 +19,8 @@ type Minibatch struct {
 }
 
 // NewMinibatch returns a SEP on minibatches of that size, without sites.
-func NewMinibatch(data *lab.Data, p model.Params, jitter float64, kind Kind, eps float64, nodes, size int) (*Minibatch, error) {
-	s, err := New(data.Rows(make([]int, min(size, data.N()))), p, jitter, kind, eps, nodes)
+func NewMinibatch(data *lab.Data, p model.Params, kind Kind, eps float64, nodes, size int) (*Minibatch, error) {
+	s, err := New(data.Rows(make([]int, min(size, data.N()))), p, kind, eps, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (m *Minibatch) Step(rows []int, p model.Params, rho float64, first bool) (g
 // the updates of a problem are passes.
 func Stochastic(kind Kind, size int, rate float64) lab.Method {
 	return func(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
-		m, err := NewMinibatch(p.Data, p.Start, lab.Jitter, kind, eps, lab.TrainNodes, size)
+		m, err := NewMinibatch(p.Data, p.Start, kind, eps, lab.TrainNodes, size)
 		if err != nil {
 			return nil, err
 		}

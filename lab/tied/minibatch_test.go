@@ -13,11 +13,11 @@ func TestOneMinibatchIsASweep(t *testing.T) {
 	d, p := labtest.Twelve()
 	for _, kind := range []Kind{Total, Touched, Merged, Robust} {
 		t.Run(string(kind), func(t *testing.T) {
-			s, err := New(d, p, lab.Jitter, kind, eps, lab.TrainNodes)
+			s, err := New(d, p, kind, eps, lab.TrainNodes)
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := NewMinibatch(d, p, lab.Jitter, kind, eps, lab.TrainNodes, 100)
+			m, err := NewMinibatch(d, p, kind, eps, lab.TrainNodes, 100)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func TestOneMinibatchIsASweep(t *testing.T) {
 func TestMinibatchRenewsItsShare(t *testing.T) {
 	d, p := labtest.Twelve()
 	rows := []int{2, 5, 7}
-	m, err := NewMinibatch(d, p, lab.Jitter, Total, 0, lab.TrainNodes, len(rows))
+	m, err := NewMinibatch(d, p, Total, 0, lab.TrainNodes, len(rows))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,8 +53,8 @@ type factors interface {
 }
 
 // New returns a SEP without sites.
-func New(data *lab.Data, p model.Params, jitter float64, kind Kind, eps float64, nodes int) (*SEP, error) {
-	sparse, err := lab.NewSparse(data, p, jitter)
+func New(data *lab.Data, p model.Params, kind Kind, eps float64, nodes int) (*SEP, error) {
+	sparse, err := lab.NewSparse(data, p, lab.Jitter)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +255,7 @@ const (
 // Train returns a method that learns by one sweep and one step of the parameters in turn.
 func Train(kind Kind) lab.Method {
 	return func(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
-		s, err := New(p.Data, p.Start, lab.Jitter, kind, eps, lab.TrainNodes)
+		s, err := New(p.Data, p.Start, kind, eps, lab.TrainNodes)
 		if err != nil {
 			return nil, err
 		}

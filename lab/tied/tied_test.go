@@ -13,7 +13,7 @@ const nodes = 80
 
 func converged(t *testing.T, d *lab.Data, p model.Params, kind Kind, eps float64) *SEP {
 	t.Helper()
-	s, err := New(d, p, lab.Jitter, kind, eps, nodes)
+	s, err := New(d, p, kind, eps, nodes)
 	return labtest.Converged(t, s, err, 3000, 0.5, 1e-14)
 }
 
@@ -61,7 +61,7 @@ func TestGradientIsDifferences(t *testing.T) {
 	for name, p := range map[string]model.Params{"shared": shared, "per class": labtest.PerClass(shared, d.C)} {
 		for _, kind := range []Kind{Total, Touched, Merged, Robust} {
 			t.Run(name+" "+string(kind), func(t *testing.T) {
-				s, err := New(d, p, lab.Jitter, kind, 0.05, nodes)
+				s, err := New(d, p, kind, 0.05, nodes)
 				if err == nil {
 					err = s.Run(4, 0.5, 0)
 				}

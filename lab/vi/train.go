@@ -18,7 +18,7 @@ const (
 
 // Batch maximises the bound over q and the parameters together by L-BFGS.
 func Batch(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
-	v, err := New(p.Data, p.Start, lab.Jitter, 1, eps, lab.TrainNodes)
+	v, err := New(p.Data, p.Start, eps, lab.TrainNodes)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func Batch(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
 func Stochastic(size int, rate float64) lab.Method {
 	return func(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
 		n := p.Data.N()
-		v, err := New(p.Data.Rows(make([]int, min(size, n))), p.Start, lab.Jitter, 1, eps, lab.TrainNodes)
+		v, err := New(p.Data.Rows(make([]int, min(size, n))), p.Start, eps, lab.TrainNodes)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func Stochastic(size int, rate float64) lab.Method {
 // Natural takes one natural step of q and one step of the parameters by the sign rule in
 // turn.
 func Natural(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
-	v, err := New(p.Data, p.Start, lab.Jitter, 1, eps, lab.TrainNodes)
+	v, err := New(p.Data, p.Start, eps, lab.TrainNodes)
 	if err != nil {
 		return nil, err
 	}

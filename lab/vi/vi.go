@@ -36,14 +36,14 @@ type VI struct {
 	win      *model.Win
 }
 
-// New returns q = N(0, I) on data that stands for weight times as many rows.
-func New(data *lab.Data, p model.Params, jitter, weight, eps float64, nodes int) (*VI, error) {
-	q, err := lab.NewGaussians(data, p, jitter)
+// New returns q = N(0, I) on data, each row of which stands for itself.
+func New(data *lab.Data, p model.Params, eps float64, nodes int) (*VI, error) {
+	q, err := lab.NewGaussians(data, p)
 	if err != nil {
 		return nil, err
 	}
 	v := &VI{Gaussians: q, Eps: eps, win: model.NewWin(nodes)}
-	v.setRows(data, weight)
+	v.setRows(data, 1)
 	return v, nil
 }
 

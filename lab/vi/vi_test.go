@@ -15,7 +15,7 @@ import (
 // optimum returns the best q for the parameters, by natural gradients.
 func optimum(t *testing.T, d *lab.Data, p model.Params, eps float64, nodes int) (*VI, *Sites) {
 	t.Helper()
-	v, err := New(d, p, lab.Jitter, 1, eps, nodes)
+	v, err := New(d, p, eps, nodes)
 	s := NewSites(d)
 	if err == nil {
 		err = v.RunNatural(s, 5000, 0.2, 1e-14)
@@ -54,7 +54,7 @@ func TestGolden(t *testing.T) {
 	golden.Reference(t, "comparators/vi.json", &ref)
 	for _, c := range ref.Cases {
 		t.Run(fmt.Sprintf("%s, eps %g", c.Kernel, c.Eps), func(t *testing.T) {
-			v, err := New(ref.Data(), c.Parameters.Params(), lab.Jitter, 1, c.Eps, 40)
+			v, err := New(ref.Data(), c.Parameters.Params(), c.Eps, 40)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func TestNaturalGradientEndsAtTheOptimum(t *testing.T) {
 	if most := at.Largest(); !(most < 1e-10) {
 		t.Errorf("the largest derivative in q is %g, want 0", most)
 	}
-	w, err := New(d, p, lab.Jitter, 1, 0.01, 80)
+	w, err := New(d, p, 0.01, 80)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,10 +146,11 @@ func TestMinibatchesAverageToTheWhole(t *testing.T) {
 	x := whole.Vector()
 	x[0] += 0.3
 	at := func(data *lab.Data, weight float64) []float64 {
-		v, err := New(data, p, lab.Jitter, weight, 0.01, 40)
+		v, err := New(data, p, 0.01, 40)
 		if err != nil {
 			t.Fatal(err)
 		}
+		v.setRows(data, weight)
 		bound, err := v.SetVector(x)
 		if err != nil {
 			t.Fatal(err)
