@@ -11,7 +11,7 @@
 //	binary   one latent function for two classes: Laplace, EP, VI
 //	studentt Student-t processes: bounds, EP, and the published objectives
 //	exact    log evidences of tiny problems by orthant probabilities
-//	own      edge's own offline training
+//	offline  edge's offline training
 //	linear   soft-max regression, the simplest alternative
 //	compare  all of them on the same splits
 //	published  the experiments of the paper behind the model

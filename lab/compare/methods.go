@@ -9,7 +9,7 @@ import (
 	"edge/lab/ep"
 	"edge/lab/fullep"
 	"edge/lab/gfitc"
-	"edge/lab/own"
+	"edge/lab/offline"
 	"edge/lab/rep"
 	"edge/lab/studentt"
 	"edge/lab/tied"
@@ -49,8 +49,8 @@ func NewMethod(name, about string, fit lab.Method) Method {
 // Methods are all methods, in the order of the tables.
 func Methods() []Method {
 	return append([]Method{
-		{"edge", "edge's own training, a site for each observation and class (edge train --sites merged --batch 0)", 0, 0, own.Train},
-		{"edge-ensemble", "three of them, one with a kernel for all classes, combined by folds of the rows learnt", 0, 0, own.TrainEnsemble},
+		{"edge", "edge's own training, a site for each observation and class (edge train --sites merged --batch 0)", 0, 0, offline.Train},
+		{"edge-ensemble", "three of them, one with a kernel for all classes, combined by folds of the rows learnt", 0, 0, offline.TrainEnsemble},
 		{"sep", "stochastic EP with the sites of the learner: all pairs of an observation in one", 0, 0, tied.Train(tied.Merged)},
 		{"sep-pairs", "stochastic EP as published: a factor for each pair, tied sites", 0, 0, tied.Train(tied.Total)},
 		{"sep-touched", "sep-pairs, each class counting the factors that touch it", 0, 0, tied.Train(tied.Touched)},

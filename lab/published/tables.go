@@ -13,7 +13,7 @@ import (
 	"edge/internal/dataset"
 	"edge/lab"
 	"edge/lab/compare"
-	"edge/lab/own"
+	"edge/lab/offline"
 	"edge/online/train"
 )
 
@@ -67,7 +67,7 @@ type TablesConfig struct {
 func DefaultTables() TablesConfig {
 	return TablesConfig{
 		Methods: []string{"ep", Edge, "sep-pairs", "gfitc", "vi"}, Inducing: Fractions,
-		Splits: 20, Seed: 1, Updates: compare.Default().Updates, Training: own.Default(),
+		Splits: 20, Seed: 1, Updates: compare.Default().Updates, Training: offline.Default(),
 	}
 }
 
@@ -218,7 +218,7 @@ func (c *TablesConfig) set(ctx context.Context, set *Set, d *lab.Data, fraction 
 // edge is the training with its own settings, which replace the number of updates.
 func (c *TablesConfig) edge(m *compare.Method, cfg *compare.Config) *compare.Method {
 	cfg.Updates = c.Training.Passes
-	usual := own.Default()
+	usual := offline.Default()
 	usual.Passes = c.Training.Passes
 	if c.Training != usual {
 		text, err := json.Marshal(c.Training)
@@ -227,7 +227,7 @@ func (c *TablesConfig) edge(m *compare.Method, cfg *compare.Config) *compare.Met
 		}
 		cfg.Settings = string(text)
 	}
-	return m.With(own.With(c.Training))
+	return m.With(offline.With(c.Training))
 }
 
 // paired is the mean difference of nll between runs of the same splits, and its standard

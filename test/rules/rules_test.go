@@ -42,7 +42,7 @@ var layers = [][]string{
 	{"internal/daemon"},
 	{"internal/demo", "cmd/internal/cli"},
 	{"lab"},
-	{"lab/labtest", "lab/ep", "lab/rep", "lab/tied", "lab/gfitc", "lab/vi", "lab/exact", "lab/own", "lab/linear", "lab/fleet"},
+	{"lab/labtest", "lab/ep", "lab/rep", "lab/tied", "lab/gfitc", "lab/vi", "lab/exact", "lab/offline", "lab/linear", "lab/fleet"},
 	{"lab/fullep", "lab/binary"},
 	{"lab/studentt"},
 	{"lab/compare"},

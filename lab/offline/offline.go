@@ -1,6 +1,6 @@
-// Package own is edge's own offline training, package online/train, as a method of the
+// Package offline is edge's offline training, package online/train, as a method of the
 // laboratory.
-package own
+package offline
 
 import (
 	"context"
@@ -67,7 +67,7 @@ func learn(ctx context.Context, cfg online.Config, how train.Config, d *lab.Data
 func config(p *lab.Problem) (online.Config, error) {
 	cfg := online.DefaultConfig()
 	if p.Hold != nil {
-		return cfg, errors.New("own: edge learns all parameters")
+		return cfg, errors.New("offline: edge learns all parameters")
 	}
 	cfg.Features, cfg.Inducing, cfg.Kernel, cfg.LabelNoise.Start = names(p.Data.D), p.Start.M, online.PerClass, 0
 	if p.Start.Groups() == 1 {
