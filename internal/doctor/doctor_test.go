@@ -250,7 +250,7 @@ func TestEnduranceOfADay(t *testing.T) {
 		{20, 864000, 345.6},
 		{1000, 5400000, 17280},
 	} {
-		e := endurance{Rate: tc.rate, CommitBytes: 10000, CheckpointBytes: 1e6, samples: 5000}
+		e := Endurance{Rate: tc.rate, CommitBytes: 10000, CheckpointBytes: 1e6, samples: 5000}
 		e.perDay(cfg)
 		want := tc.commits*10000 + tc.points*1e6
 		if math.Abs(e.BytesADay-want) > 1e-6*want || math.Abs(e.CheckpointsADay-tc.points) > 1e-9*tc.points {
@@ -262,7 +262,7 @@ func TestEnduranceOfADay(t *testing.T) {
 // The measured bytes are those of a daemon's store: more for larger states. No file
 // is left.
 func TestEnduranceIsMeasured(t *testing.T) {
-	measure := func(inducing string) endurance {
+	measure := func(inducing string) Endurance {
 		cfg := parsed(t, strings.Replace(minimal, "streams: [vibration]", "streams: [vibration], inducing: "+inducing, 1))
 		folder := t.TempDir()
 		w, err := MeasureEndurance(t.Context(), cfg, folder, 2, time.Minute)

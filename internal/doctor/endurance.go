@@ -31,9 +31,9 @@ const (
 	doctorStore  = "trial.db"
 )
 
-// endurance is the load that a configuration puts on the disk, measured with a
+// Endurance is the load that a configuration puts on the disk, measured with a
 // scratch store.
-type endurance struct {
+type Endurance struct {
 	Rate            float64 `json:"rate"`         // labelled samples a second of each stream
 	Group           int     `json:"group"`        // of them share a commit
 	CommitBytes     float64 `json:"commit_bytes"` // written for one commit
@@ -49,7 +49,7 @@ type endurance struct {
 
 // MeasureEndurance writes a scratch store in folder as the daemon would and counts
 // the written bytes. It commits for at most within.
-func MeasureEndurance(ctx context.Context, cfg *config.Config, folder string, rate float64, within time.Duration) (e endurance, err error) {
+func MeasureEndurance(ctx context.Context, cfg *config.Config, folder string, rate float64, within time.Duration) (e Endurance, err error) {
 	removeScratch(folder)
 	dir, err := os.MkdirTemp(folder, doctorFolder)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *scratch) commit(stream string, n int) error {
 
 // fillJournal makes the journal as long as it is half way between two checkpoints:
 // a commit to a long journal writes more pages.
-func (s *scratch) fillJournal(e *endurance) error {
+func (s *scratch) fillJournal(e *Endurance) error {
 	const longest = 5000
 	every, checkpoint := e.samples, s.cfg.Store.Checkpoint.Every
 	if t := uint64(e.Rate * checkpoint.Seconds()); checkpoint > 0 && (every == 0 || t < every) {
@@ -163,7 +163,7 @@ func (s *scratch) fillJournal(e *endurance) error {
 }
 
 // measureCommits measures commits of each stream, at least one.
-func (s *scratch) measureCommits(ctx context.Context, e *endurance, within time.Duration) error {
+func (s *scratch) measureCommits(ctx context.Context, e *Endurance, within time.Duration) error {
 	const counted = 57 // the commits of the redo log, and the transaction that moves them
 	before, err := s.store.Stats()
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *scratch) measureCommits(ctx context.Context, e *endurance, within time.
 }
 
 // measureCheckpoints measures one checkpoint of each model.
-func (s *scratch) measureCheckpoints(e *endurance) error {
+func (s *scratch) measureCheckpoints(e *Endurance) error {
 	before, err := s.store.Stats()
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func usedStreams(c *config.Config) []string {
 }
 
 // perDay computes the commits, checkpoints and bytes of a day.
-func (e *endurance) perDay(cfg *config.Config) {
+func (e *Endurance) perDay(cfg *config.Config) {
 	const day = 86400.0
 	if every := cfg.Store.Checkpoint.Every; every > 0 && e.Rate > 0 {
 		e.CheckpointsADay = day / every.Seconds()
