@@ -95,7 +95,7 @@ func newReplayCommand() *cobra.Command {
 	addPace(f, &p)
 	f.StringVar(&p.Topic, "topic", "", "`TOPIC` to publish on (default sensors/<file's base name>, or the one that the configuration names)")
 	f.StringVar(&p.Prefix, "prefix", "", "`TEXT` before the row number in the ids (default the file's base name)")
-	f.StringVar(&p.Labels, "labels", "inline", "inline, delayed, asked or none")
+	f.StringVar(&p.Labels, "labels", replay.LabelsInline, "inline, delayed, asked or none")
 	p.Delay = replay.Delay{Rows: 10}
 	f.Var(&p.Delay, "delay", "how much later a delayed label comes: rows or time")
 	f.Float64Var(&p.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all")
@@ -121,9 +121,9 @@ func addPace(f *pflag.FlagSet, p *replay.Player) {
 // data file's format.
 func checkReplay(p *replay.Player, src *replay.Source, format string) error {
 	switch {
-	case !slices.Contains([]string{"inline", "delayed", "asked", "none"}, p.Labels):
+	case !slices.Contains([]string{replay.LabelsInline, replay.LabelsDelayed, replay.LabelsAsked, replay.LabelsNone}, p.Labels):
 		return fmt.Errorf("--labels %s: want inline, delayed, asked or none", p.Labels)
-	case p.Ahead == 0 && p.Labels == "asked":
+	case p.Ahead == 0 && p.Labels == replay.LabelsAsked:
 		return errors.New("--labels asked needs the daemon's predictions: give --ahead 1 or more")
 	case format != "array" && format != "named":
 		return fmt.Errorf("--format %s: want array or named", format)

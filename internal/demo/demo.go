@@ -87,7 +87,7 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 	sensor.ready = func() bool { return daemon.Stats().Subscribed }
 	var player player = &replay.Player{
 		Rows: sensors.rows, Features: sensors.features, Topic: "sensors/" + sensors.name, Prefix: sensors.name,
-		Rate: d.Rate, Labels: "inline", Fraction: sensors.labels, Seed: d.Seed, Ahead: 100,
+		Rate: d.Rate, Labels: replay.LabelsInline, Fraction: sensors.labels, Seed: d.Seed, Ahead: 100,
 	}
 	if d.Signals {
 		player = sensor

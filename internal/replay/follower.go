@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ type follower struct {
 	ids   []string       // of the latest of them, a ring buffer
 	open  []labelQuery   // not answered yet, oldest first
 
-	learners map[[2]string]*learnerState
+	learners map[modelKey]*learnerState
 	labels   int // sent
 }
 
@@ -53,9 +54,9 @@ const (
 
 // labelQuery is a query for the label of a row.
 type labelQuery struct {
-	node, model string
-	row         int
-	topic       string // of the answer
+	of    modelKey
+	row   int
+	topic string // of the answer
 }
 
 // nodeState is the published state of a node. A node publishes that it is online,
@@ -69,7 +70,7 @@ type nodeState struct {
 func (n *nodeState) ready() bool { return n.online && (n.info || n.infoKept && n.onlineKept) }
 
 func newFollower(base, prefix string, scores *publishedScores) *follower {
-	return &follower{base: base, prefix: prefix, scores: scores, changed: make(chan struct{}, 1), messages: 1, nodes: map[string]*nodeState{}, learners: map[[2]string]*learnerState{}}
+	return &follower{base: base, prefix: prefix, scores: scores, changed: make(chan struct{}, 1), messages: 1, nodes: map[string]*nodeState{}, learners: map[modelKey]*learnerState{}}
 }
 
 // topics returns the filters of the messages that receive handles.
@@ -112,7 +113,7 @@ func (f *follower) receive(topic string, payload []byte, retained bool) {
 		}
 	case len(levels) == 2 && levels[1] == "event":
 		if e := gjson.ParseBytes(payload); e.Get("event").Str == online.NoticeDrift {
-			f.scores.drifted(levels[0], e.Get("model").Str, e.Get("detail").Str)
+			f.scores.drifted(modelKey{levels[0], e.Get("model").Str}, e.Get("detail").Str)
 		}
 	case len(levels) == 3 && levels[2] == "query":
 		q := gjson.ParseBytes(payload)
@@ -125,9 +126,9 @@ func (f *follower) receive(topic string, payload []byte, retained bool) {
 		if device != "" {
 			topic += "/" + device
 		}
-		f.open = append(report.KeepLast(f.open, keptRows-1), labelQuery{levels[0], levels[1], row, topic})
+		f.open = append(report.KeepLast(f.open, keptRows-1), labelQuery{modelKey{levels[0], levels[1]}, row, topic})
 	case len(levels) == 3 && levels[2] == "metrics": // those of before may be kept
-		if m := f.learners[[2]string{levels[0], levels[1]}]; m != nil {
+		if m := f.learners[modelKey{levels[0], levels[1]}]; m != nil {
 			m.version = max(m.version, gjson.GetBytes(payload, "version").Uint())
 		}
 	case len(levels) >= 3:
@@ -140,10 +141,11 @@ func (f *follower) receive(topic string, payload []byte, retained bool) {
 		if !ok {
 			return
 		}
+		of := modelKey{levels[0], levels[1]}
 		if f.scores != nil {
-			f.scores.predicted(levels[0], levels[1], row, p)
+			f.scores.predicted(of, row, p)
 		}
-		f.learnt([2]string{levels[0], levels[1]}, p.Version)
+		f.learnt(of, p.Version)
 		f.last = max(f.last, row)
 	}
 	select {
@@ -163,7 +165,7 @@ func (f *follower) state() (ready bool, last int) {
 }
 
 // learnt records the number of samples that a model has learnt.
-func (f *follower) learnt(model [2]string, version uint64) {
+func (f *follower) learnt(model modelKey, version uint64) {
 	m := f.learners[model]
 	switch now := time.Now(); {
 	case m == nil:
@@ -188,7 +190,7 @@ func (f *follower) labelSent() {
 
 // idle returns the number of labels that were sent, and the models that have learnt none since
 // their first prediction, sorted.
-func (f *follower) idle() (labels int, models []*[2]string) {
+func (f *follower) idle() (labels int, models []*modelKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for model, m := range f.learners {
@@ -196,7 +198,9 @@ func (f *follower) idle() (labels int, models []*[2]string) {
 			models = append(models, &model) // sorts of pointers share their code
 		}
 	}
-	slices.SortStableFunc(models, func(a, b *[2]string) int { return slices.Compare(a[:], b[:]) })
+	slices.SortStableFunc(models, func(a, b *modelKey) int {
+		return cmp.Or(strings.Compare(a.node, b.node), strings.Compare(a.model, b.model))
+	})
 	return f.labels, models
 }
 
@@ -260,11 +264,7 @@ func (f *follower) newQueries() []labelQuery {
 	open := f.open
 	f.open = nil
 	for _, q := range open {
-		f.scores.asked(q.node, q.model)
+		f.scores.asked(q.of)
 	}
 	return open
 }
-
-const maxModels = 64 // with scores, whatever is published
-
-const keptDrifts = 40 // of a model

@@ -110,7 +110,7 @@ func TestFollowerOfIdleModels(t *testing.T) {
 	f.receive("edge/a/air/prediction", []byte(`{"id":"gas-000002","version":8}`), false)
 	f.receive("edge/a/gas/metrics", []byte(`{"version":6}`), true)
 	f.receive("edge/a/new/metrics", []byte(`{"version":9}`), false)
-	if labels, models := f.idle(); labels != 1 || len(models) != 2 || fmt.Sprint(*models[0], *models[1]) != "[a gas] [b gas]" {
+	if labels, models := f.idle(); labels != 1 || len(models) != 2 || fmt.Sprint(*models[0], *models[1]) != "{a gas} {b gas}" {
 		t.Errorf("%d labels, and idle are %v", labels, models)
 	}
 }

@@ -28,7 +28,7 @@ type Player struct {
 	Topic    string
 	Prefix   string  // of the ids: <prefix>-<row number>
 	Rate     float64 // rows a second; 0: no limit
-	Labels   string  // inline, delayed, asked or none
+	Labels   string  // one of the constants below
 	Delay    Delay   // of delayed labels
 	Fraction float64 // of the rows that have a label
 	Seed     uint64  // of the choice of those rows
@@ -59,6 +59,14 @@ type payloads struct {
 	samples, labels *codec.Encoder // of other payloads than those of Sample, and of delayed labels
 	classes         codec.LabelMap // of the labels
 }
+
+// Values of Player.Labels: when the labels of a file are published.
+const (
+	LabelsInline  = "inline"  // each with its row
+	LabelsDelayed = "delayed" // each some rows, or some time, after its row
+	LabelsAsked   = "asked"   // those that models query
+	LabelsNone    = "none"
+)
 
 const (
 	holdPatience = 3 * time.Second       // without a daemon, before Waiting is called
@@ -95,7 +103,7 @@ type playback struct {
 // and, unless Ahead is 0, the last one is predicted.
 func (p *Player) Play(ctx context.Context, connection mqtt.Config) (rows int, err error) {
 	follow := newFollower(connection.BaseTopic, p.Prefix, p.Scores)
-	if p.Labels != "inline" {
+	if p.Labels != LabelsInline {
 		follow.messages = 2
 	}
 	var filters []string
@@ -133,7 +141,7 @@ func (b *playback) tellIdle(ctx context.Context) error {
 		}
 	}
 	for _, m := range models {
-		b.Idle(m[0], m[1], labels)
+		b.Idle(m.node, m.model, labels)
 	}
 	return nil
 }
@@ -182,9 +190,9 @@ func (b *playback) publishLabels(ctx context.Context, row int) error {
 
 // publishRow publishes one row.
 func (b *playback) publishRow(ctx context.Context, row *dataset.Row) error {
-	labelled := (b.Labels == "inline" || b.Labels == "delayed") && row.Label != "" && (b.Fraction >= 1 || b.choose.Float64() < b.Fraction)
+	labelled := (b.Labels == LabelsInline || b.Labels == LabelsDelayed) && row.Label != "" && (b.Fraction >= 1 || b.choose.Float64() < b.Fraction)
 	inline := ""
-	if labelled && b.Labels == "inline" {
+	if labelled && b.Labels == LabelsInline {
 		inline = row.Label
 	}
 	if b.Scores != nil {
@@ -204,7 +212,7 @@ func (b *playback) publishRow(ctx context.Context, row *dataset.Row) error {
 	if b.Sent != nil {
 		b.Sent(row.Number)
 	}
-	if labelled && b.Labels == "delayed" {
+	if labelled && b.Labels == LabelsDelayed {
 		b.late = append(b.late, delayedLabel{row: row.Number, at: time.Now().Add(b.Delay.Time), label: row.Label, topic: b.Topic})
 	}
 	return nil
@@ -253,7 +261,7 @@ func (b *playback) finish(ctx context.Context) error {
 	if err := b.await(ctx, b.last, lastPatience); err != nil {
 		return err
 	}
-	if b.Labels != "asked" {
+	if b.Labels != LabelsAsked {
 		_, err := b.answerQueries(ctx) // counts the last queries
 		return err
 	}
@@ -305,7 +313,7 @@ func (b *playback) answerQueries(ctx context.Context) (answered bool, err error)
 	}
 	for _, q := range b.follower.newQueries() {
 		label, known := b.Scores.labelOf(q.row)
-		if !known || label == "" || b.Labels != "asked" {
+		if !known || label == "" || b.Labels != LabelsAsked {
 			continue
 		}
 		if err := b.publishLabel(ctx, q.topic, nil, q.row, label); err != nil {

@@ -22,8 +22,11 @@ type publishedScores struct {
 	rows   int
 	sent   []sentRow // the latest, a ring buffer
 	begun  time.Time
-	models map[[2]string]*publishedModel // by node and model
+	models map[modelKey]*publishedModel
 }
+
+// modelKey identifies a model of a node.
+type modelKey struct{ node, model string }
 
 // sentRow is a row that waits for its prediction.
 type sentRow struct {
@@ -47,7 +50,9 @@ type publishedModel struct {
 
 const (
 	keptRows   = 10_000 // without their prediction
+	maxModels  = 64     // whatever is published
 	maxClasses = 1000   // whatever is published
+	keptDrifts = 40     // of a model
 
 	publishedFirst = 1e-9 // added to the published class, whose probability may equal others after rounding to four decimals
 )
@@ -75,21 +80,22 @@ func (s *publishedScores) labelOf(row int) (label string, known bool) {
 	return r.label, r.row == row
 }
 
-func (s *publishedScores) model(node, model string) *publishedModel {
+// model returns the scores of a model, nil beyond maxModels.
+func (s *publishedScores) model(of modelKey) *publishedModel {
 	if s.models == nil {
-		s.models = map[[2]string]*publishedModel{}
+		s.models = map[modelKey]*publishedModel{}
 	}
-	m := s.models[[2]string{node, model}]
+	m := s.models[of]
 	if m == nil && len(s.models) < maxModels {
 		m = &publishedModel{drifts: []report.Drift{}}
-		s.models[[2]string{node, model}] = m
+		s.models[of] = m
 	}
 	return m
 }
 
 // predicted judges the first prediction of a row. It ignores messages of other clients
 // that are no predictions: those with numbers that are no probabilities.
-func (s *publishedScores) predicted(node, model string, row int, p *stream.PredictionPayload) {
+func (s *publishedScores) predicted(of modelKey, row int, p *stream.PredictionPayload) {
 	for _, v := range p.Probs {
 		if !(v >= 0 && v <= 1) {
 			return
@@ -97,7 +103,7 @@ func (s *publishedScores) predicted(node, model string, row int, p *stream.Predi
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.model(node, model)
+	m := s.model(of)
 	if m == nil || s.rows == 0 || row <= m.last || s.sent[row%keptRows].row != row || len(m.book.Names)+len(p.Probs) > maxClasses {
 		return
 	}
@@ -131,19 +137,19 @@ func (s *publishedScores) predicted(node, model string, row int, p *stream.Predi
 }
 
 // asked counts a query about a row.
-func (s *publishedScores) asked(node, model string) {
+func (s *publishedScores) asked(of modelKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := s.model(node, model); m != nil {
+	if m := s.model(of); m != nil {
 		m.queries++
 	}
 }
 
 // drifted records a drift that a daemon has published.
-func (s *publishedScores) drifted(node, model, detail string) {
+func (s *publishedScores) drifted(of modelKey, detail string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := s.model(node, model); m != nil {
+	if m := s.model(of); m != nil {
 		m.drifts = append(report.KeepLast(m.drifts, keptDrifts-1), report.Drift{N: m.judged, Detail: terminal.Plain(detail)})
 	}
 }
@@ -152,14 +158,14 @@ func (s *publishedScores) drifted(node, model, detail string) {
 func (s *publishedScores) reports(dataset string) (list []*report.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for at, m := range s.models {
+	for of, m := range s.models {
 		if m.judged == 0 {
 			continue
 		}
 		r := &report.Report{Dataset: dataset, Mode: "published", Seconds: time.Since(s.begun).Seconds(), Runs: []report.Run{}, Tenths: m.tenths.List, Drifts: m.drifts}
 		r.Judged(m.judge.Scores(m.book.Names), m.curve)
 		r.Published = &report.Published{
-			Node: terminal.Plain(at[0]), Model: terminal.Plain(at[1]), Rows: s.rows, Unanswered: s.rows - m.judged, Queries: m.queries,
+			Node: terminal.Plain(of.node), Model: terminal.Plain(of.model), Rows: s.rows, Unanswered: s.rows - m.judged, Queries: m.queries,
 			Latency: m.latency.Summary(), RoundTrip: m.roundTrip.Summary(),
 		}
 		list = append(list, r)

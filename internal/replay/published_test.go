@@ -26,14 +26,14 @@ func TestPublishedScores(t *testing.T) {
 		p := 0.5 + 0.5*rng.Float64()
 		set := []string{"worn"}
 		payload := &stream.PredictionPayload{Probs: map[string]float64{"ok": 1 - p, "worn": p}, Set: &set, Doubts: stream.Doubts{Abstain: row%5 == 0}, Latency: 1500}
-		s.predicted("a", "m", row, payload)
-		s.predicted("a", "m", row, payload)   // repeated
-		s.predicted("a", "m", row+5, payload) // of an unsent row
+		s.predicted(modelKey{"a", "m"}, row, payload)
+		s.predicted(modelKey{"a", "m"}, row, payload)   // repeated
+		s.predicted(modelKey{"a", "m"}, row+5, payload) // of an unsent row
 		want.AddPublished([]float64{1 - p, p}, k, score.Decision{Ruled: true, Abstained: row%5 == 0, Sets: true, Size: 1, Holds: k == 1})
 	}
-	s.asked("a", "m")
-	s.drifted("a", "m", "log_loss rose")
-	s.asked("b", "silent")
+	s.asked(modelKey{"a", "m"})
+	s.drifted(modelKey{"a", "m"}, "log_loss rose")
+	s.asked(modelKey{"b", "silent"})
 	reports := s.reports("rows")
 	if len(reports) != 1 {
 		t.Fatalf("%d reports, want one", len(reports))
@@ -61,7 +61,7 @@ func FuzzPublished(f *testing.F) {
 			s.expect(row, []string{"ok", "worn"}[row%2])
 			p, err := stream.ReadPrediction([][]byte{one, two}[row%2])
 			if err == nil {
-				s.predicted("a", "m", row, p)
+				s.predicted(modelKey{"a", "m"}, row, p)
 			}
 		}
 		for _, r := range s.reports("rows") {

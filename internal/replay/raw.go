@@ -287,7 +287,7 @@ func (b *playback) expectSample(s dataset.RawSample) {
 // publishRawRow publishes the signals of a row.
 func (b *playback) publishRawRow(ctx context.Context, row *dataset.RawRow) error {
 	inline := ""
-	if b.Labels == "inline" {
+	if b.Labels == LabelsInline {
 		inline = row.Label
 	}
 	for i := range b.Raw.routes {
@@ -318,9 +318,9 @@ func (b *playback) publishRawRow(ctx context.Context, row *dataset.RawRow) error
 		b.sampled = row.Number
 		switch {
 		case s.Label == "":
-		case b.Labels == "inline":
+		case b.Labels == LabelsInline:
 			b.follower.labelSent()
-		case b.Labels == "delayed" && (b.Fraction >= 1 || b.choose.Float64() < b.Fraction):
+		case b.Labels == LabelsDelayed && (b.Fraction >= 1 || b.choose.Float64() < b.Fraction):
 			b.late = append(b.late, delayedLabel{row: b.last - len(row.Samples) + 1 + i, at: time.Now().Add(b.Delay.Time), label: s.Label, topic: b.topic})
 		}
 	}
@@ -335,9 +335,9 @@ func playRaw(ctx context.Context, src *Source, p *Player, raw *RawSource, mqtt m
 	switch {
 	case src.Selection.Shuffle != nil || src.Loop:
 		return nil, exit.With(exit.Usage, errors.New("--shuffle and --loop are for files of samples: rows of signals have an order, and times"))
-	case p.Labels == "inline" && p.Fraction < 1:
+	case p.Labels == LabelsInline && p.Fraction < 1:
 		return nil, exit.With(exit.Usage, errors.New("--label-fraction is for labels of samples: give --labels delayed"))
-	case !raw.timed() && (p.Ahead > 0 || p.Labels == "delayed"):
+	case !raw.timed() && (p.Ahead > 0 || p.Labels == LabelsDelayed):
 		return nil, exit.With(exit.Usage, errors.New("the payloads have no times, so that the ids of the daemon's samples are not known: give --ahead 0, which waits for no predictions, a --rate, and no --labels delayed"))
 	}
 	p.leaveWords(raw.format)
@@ -345,7 +345,7 @@ func playRaw(ctx context.Context, src *Source, p *Player, raw *RawSource, mqtt m
 	if err != nil && !errors.Is(err, dataset.ErrNoSample) {
 		return nil, err
 	}
-	if p.Labels == "inline" && len(summary.Classes) > 0 && !raw.labelled() {
+	if p.Labels == LabelsInline && len(summary.Classes) > 0 && !raw.labelled() {
 		return nil, exit.With(exit.Usage, fmt.Errorf("the payloads of stream %s have no labels, so that those of the file would teach nothing: give --labels delayed, which sends them by the ids of the samples, or --labels none; states of topics that are sticky are not sent", raw.File.Of().Name))
 	}
 	if err := p.checkLabels(summary.Classes); err != nil {

@@ -109,9 +109,9 @@ func (p *Player) writeFor(name string, s codec.Stream, labelled bool) (err error
 		return fmt.Errorf("stream %s: %w", name, err)
 	}
 	switch {
-	case !p.samples.Identified() && (p.Ahead > 0 || p.Labels == "delayed"):
+	case !p.samples.Identified() && (p.Ahead > 0 || p.Labels == LabelsDelayed):
 		return fmt.Errorf("the payloads of stream %s have no ids, so that its predictions and labels are not found by them: give --ahead 0, which waits for no predictions, a --rate, and no --labels delayed", name)
-	case !p.samples.Labelled() && labelled && p.Labels == "inline":
+	case !p.samples.Labelled() && labelled && p.Labels == LabelsInline:
 		return fmt.Errorf("the payloads of stream %s have no labels, so that those of the file would teach nothing: give --labels none, or a stream with format: json beside this one", name)
 	}
 	if own := codec.DefaultStream(); s.Format == own.Format && len(s.Fields) == 0 && len(s.Entries.Device.Names())+len(s.Entries.Where) == 0 && s.ID == own.ID && s.Label == own.Label {
@@ -144,7 +144,7 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	}
 	if raw != nil {
 		defer raw.File.Close()
-		if p.Labels == "delayed" {
+		if p.Labels == LabelsDelayed {
 			if p.labels, err = takesLabels(cfg, raw.labelTopics()...); err != nil {
 				return nil, err
 			}
@@ -156,7 +156,7 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 			return nil, err
 		}
 	}
-	if p.Labels == "delayed" {
+	if p.Labels == LabelsDelayed {
 		if p.labels, err = takesLabels(cfg, p.Topic+"/label"); err != nil {
 			return nil, err
 		}
@@ -216,7 +216,7 @@ func play(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, name st
 	p.Waiting = func(why string) { fmt.Fprintln(errOut, "replay: waiting:", why) }
 	p.Idle = func(node, model string, labels int) {
 		hint := ""
-		if p.Labels == "delayed" && p.labels == nil {
+		if p.Labels == LabelsDelayed && p.labels == nil {
 			hint = "does a topic under labels: take " + p.Topic + "/label? -c edge.yaml checks it; "
 		}
 		fmt.Fprintf(errOut, "replay: model %s of node %s has learnt none of %d labels: %sthose of ids that it knows teach nothing, which another --prefix changes; the daemon's log has those that it refused\n",
