@@ -43,7 +43,8 @@ learnt, in memory, as the daemon would.`,
 			if asJSON {
 				return terminal.PrintJSON(cmd.OutOrStdout(), report)
 			}
-			return report.Print(terminal.Writer{To: cmd.OutOrStdout()})
+			report.Print(terminal.Writer{To: cmd.OutOrStdout()})
+			return nil
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")

@@ -190,12 +190,11 @@ const (
 )
 
 // Print writes the report as text.
-func (s *Report) Print(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %s, %s of it free\n", s.File, terminal.Bytes(uint64(s.FileBytes)), terminal.Bytes(uint64(s.FreeBytes)))
-	for i := range s.Models {
-		s.Models[i].print(w)
+func (r *Report) Print(w io.Writer) {
+	fmt.Fprintf(w, "%s: %s, %s of it free\n", r.File, terminal.Bytes(uint64(r.FileBytes)), terminal.Bytes(uint64(r.FreeBytes)))
+	for i := range r.Models {
+		r.Models[i].print(w)
 	}
-	return nil
 }
 
 func (r *ModelReport) print(w io.Writer) {

@@ -214,9 +214,9 @@ func classChart(r *Report) *chart {
 		if s.N > 0 && (worst.N == 0 || s.Recall < worst.Recall) {
 			worst = s
 		}
-		c.Table.Rows = append(c.Table.Rows, []cell{{Text: terminal.Plain(s.Class)}, formatScore(float(s.Precision)), formatScore(float(s.Recall)), number(s.N)})
+		c.Table.Rows = append(c.Table.Rows, []cell{{Text: terminal.Plain(s.Class)}, formatScore(float64(s.Precision)), formatScore(float64(s.Recall)), number(s.N)})
 	}
-	c.Sentence = fmt.Sprintf("The lowest recall is %s, of class %s with %s samples.", percent(float(worst.Recall)), terminal.Plain(worst.Class), count(worst.N))
+	c.Sentence = fmt.Sprintf("The lowest recall is %s, of class %s with %s samples.", percent(float64(worst.Recall)), terminal.Plain(worst.Class), count(worst.N))
 	shown := all[:min(mostBars, len(all))]
 	if len(shown) < len(all) {
 		c.Sentence += fmt.Sprintf(" The chart shows the %d classes with the most samples of %d.", len(shown), len(all))
@@ -239,7 +239,7 @@ func classChart(r *Report) *chart {
 				style, what = "second", "recall"
 			}
 			if v == v {
-				p.Bars = append(p.Bars, bar{X: p.Left, Y: y + 3 + px(9*k), Width: p.xAt(float(v)) - p.Left, Height: 8, Style: style, Title: fmt.Sprintf("%s: %s %s, %s samples", name, what, percent(float(v)), count(s.N))})
+				p.Bars = append(p.Bars, bar{X: p.Left, Y: y + 3 + px(9*k), Width: p.xAt(float64(v)) - p.Left, Height: 8, Style: style, Title: fmt.Sprintf("%s: %s %s, %s samples", name, what, percent(float64(v)), count(s.N))})
 			}
 		}
 	}
@@ -251,7 +251,7 @@ func classChart(r *Report) *chart {
 func coverageChart(r *Report) *chart {
 	var points []CurvePoint
 	for _, p := range r.Curve {
-		if !math.IsNaN(float(p.Coverage)) {
+		if !math.IsNaN(float64(p.Coverage)) {
 			points = append(points, p)
 		}
 	}
@@ -260,12 +260,12 @@ func coverageChart(r *Report) *chart {
 	}
 	last, target := points[len(points)-1], r.Charts.Target
 	c := &chart{ID: "coverage", Title: "Coverage of the prediction sets", Note: "fraction of the sets that contain the label"}
-	c.Sentence = fmt.Sprintf("%s of the sets contain the label; the target is %s.", percent(float(last.Coverage)), percent(target))
+	c.Sentence = fmt.Sprintf("%s of the sets contain the label; the target is %s.", percent(float64(last.Coverage)), percent(target))
 	if s := r.Sets; s != nil {
-		c.Sentence += fmt.Sprintf(" A set holds %.2f classes on average, and %s are empty.", float(s.Size), percent(float(s.Empty)))
+		c.Sentence += fmt.Sprintf(" A set holds %.2f classes on average, and %s are empty.", float64(s.Size), percent(float64(s.Empty)))
 	}
-	whole := pointsOf(points, func(p *CurvePoint) float64 { return float(p.Coverage) })
-	recent := pointsOf(points, func(p *CurvePoint) float64 { return float(p.Window.Coverage) })
+	whole := pointsOf(points, func(p *CurvePoint) float64 { return float64(p.Coverage) })
+	recent := pointsOf(points, func(p *CurvePoint) float64 { return float64(p.Window.Coverage) })
 	low := smallest(target, append(heights(whole), heights(recent)...)...)
 	window := "last " + count(last.Window.N)
 	c.Plot = newPlot(c.Title+". "+c.Sentence, axis{0, float64(last.N)}, axis{max(0, math.Floor(10*low-1e-9)/10), 1}, "judged samples", "fraction covered", tickPercent)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"edge/internal/terminal"
-	"edge/online/score"
 )
 
 // Page is one HTML file about one or more reports. It refers to no other file, runs
@@ -307,6 +306,3 @@ func percent(v float64) string {
 	}
 	return strconv.FormatFloat(100*v, 'f', digits, 64) + " %"
 }
-
-// float undoes the type that is null in JSON where a number is not defined.
-func float(v score.Real) float64 { return float64(v) }
