@@ -11,7 +11,7 @@
 //	Training   the result of edge train
 //	Page       one self-contained HTML file: SVG charts, no external resource
 //
-// EventView, ModelSummary and CoursePoint describe a running model, for the daemon's
+// running.go: EventView, ModelSummary and CoursePoint describe a running model, for the daemon's
 // page, its API and edge top.
 //
 // Read report.go, then curve.go and mean.go. table.go prints; page.go arranges the
