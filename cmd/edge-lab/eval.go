@@ -19,7 +19,6 @@ import (
 // labEvaluation is an evaluation with figures and a comparison.
 type labEvaluation struct {
 	*eval.Evaluation
-	shuffle        uint64
 	asJSON         bool
 	plot, plotSets string
 	linear         bool
@@ -62,9 +61,6 @@ minibatches of --batch). Several strategies and budgets give a curve, and
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			e.Splits.Offline = cmd.Flags().Changed("passes")
 			e.Splits.How.Batch = min(e.Batch, 1e6)
-			if cmd.Flags().Changed("shuffle") {
-				e.Selection.Shuffle = &e.shuffle
-			}
 			if err := e.checkFigures(); err != nil {
 				return exit.With(exit.Usage, err)
 			}
@@ -89,27 +85,21 @@ minibatches of --batch). Several strategies and budgets give a curve, and
 // addModel adds the flags that replace keys of the model's configuration.
 func (e *labEvaluation) addModel(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVarP(&e.ConfigPath, "config", "c", "", "take a model's configuration from this `FILE`")
-	f.StringVar(&e.Model, "model", "", "`NAME` of the model in the configuration, if it has several")
-	f.IntVar(&e.Batch, "batch", 0, "minibatches of `N` samples (default: each label alone, or as configured where batch.max_wait is 0)")
-	f.IntVar(&e.Inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
-	f.StringVar(&e.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")
-	f.Var(cli.TextFlag{Text: (*string)(&e.Mixing.Temporal), Name: "USE"}, "temporal", "use of the order of the labels: off, auto or on (default as configured: auto)")
-	f.Var(cli.TextFlag{Text: (*string)(&e.Mixing.Experts.Forest), Name: "SIZE"}, "forest", "the forest among the experts: on, small or off (default as configured: on)")
-	f.Var(cli.TextFlag{Text: (*string)(&e.Mixing.Experts.Regression), Name: "SWITCH"}, "regression", "the regression among the experts: on or off (default as configured: on)")
+	cli.ModelFlags(cmd, e.Evaluation)
+	f.StringVar((*string)(&e.Mixing.Temporal), "temporal", "", "`USE` of the order of the labels: off, auto or on (default as configured: auto)")
+	f.StringVar((*string)(&e.Mixing.Experts.Forest), "forest", "", "`SIZE` of the forest among the experts: on, small or off (default as configured: on)")
+	f.StringVar((*string)(&e.Mixing.Experts.Regression), "regression", "", "`SWITCH` of the regression among the experts: on or off (default as configured: on)")
 	f.BoolVar(&e.Alone, "alone", false, "the Gaussian process answers alone: no experts, and --temporal off")
 	f.Float64Var(&e.Noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: every label is right (default as configured: 0.01)")
 	f.Lookup("label-noise").DefValue = "0" // which --help does not show beside the text above
-	f.Float64Var(&e.Coverage, "coverage", -1, "`FRACTION` of the prediction sets that should contain the label; 0: no sets (default as configured: 0.9)")
 	f.Float64Var(&e.Abstain.NoveltyAbove, "abstain-novelty", -1, "abstain where the novelty is above this `FRACTION` (default as configured: never)")
 	f.Float64Var(&e.Abstain.ConfidenceBelow, "abstain-confidence", -1, "abstain where the top probability is below this (default as configured: never)")
-	f.Var(cli.TextFlag{Text: (*string)(&e.Weights.Mode), Name: "MODE"}, "class-weights", "none or balanced (default as configured: none)")
+	f.StringVar((*string)(&e.Weights.Mode), "class-weights", "", "`MODE`, none or balanced (default as configured: none)")
 	f.Float64Var(&e.Weights.Max, "class-weight-max", 0, "largest `WEIGHT` of a class (default as configured: 10)")
-	f.BoolVar(&e.Undeclared, "undeclared", false, "start without classes: each is new at its first label")
 	f.IntVar(&e.Confirm, "confirm", 0, "samples that must have a new label before it is a class (default as configured: 1)")
-	f.Var(cli.TextFlag{Text: (*string)(&e.Drift.Detector), Name: "DETECTOR"}, "drift-detector", "adwin, page-hinkley or off (default as configured: adwin)")
-	f.Var(cli.TextFlag{Text: (*string)(&e.Drift.On), Name: "SIGNAL"}, "drift-on", "input of the detector: log_loss, error or novelty (default as configured: log_loss)")
-	f.Var(cli.TextFlag{Text: (*string)(&e.Drift.Action), Name: "ACTION"}, "drift-action", "none, forget, reseed or rollback (default as configured: none)")
+	f.StringVar((*string)(&e.Drift.Detector), "drift-detector", "", "`DETECTOR`, adwin, page-hinkley or off (default as configured: adwin)")
+	f.StringVar((*string)(&e.Drift.On), "drift-on", "", "`SIGNAL` that the detector reads: log_loss, error or novelty (default as configured: log_loss)")
+	f.StringVar((*string)(&e.Drift.Action), "drift-action", "", "`ACTION`, none, forget, reseed or rollback (default as configured: none)")
 	f.Float64Var(&e.Drift.Delta, "drift-delta", 0, "sensitivity of adwin (default as configured: 0.002)")
 	f.Float64Var(&e.Drift.Lambda, "drift-lambda", 0, "sensitivity of page-hinkley (default as configured: 50)")
 }
@@ -118,10 +108,8 @@ func (e *labEvaluation) addModel(cmd *cobra.Command) {
 func (e *labEvaluation) addRows(cmd *cobra.Command) {
 	f := cmd.Flags()
 	cli.AddDataFlags(cmd, &e.Data, "`NAME` of the label's column (default one called label, else the last one)")
-	f.IntVar(&e.Selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
-	f.Uint64Var(&e.shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
+	cli.OrderFlags(cmd, e.Evaluation)
 	f.IntSliceVar(&e.Selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
-	f.IntVar(&e.Seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, or without --shuffle with K seeds of the model, and print the means")
 	f.IntVar(&e.Swap, "abrupt", 0, "abrupt drift: after every `N` rows the features swap their columns, and after as many they return")
 }
 
@@ -129,6 +117,7 @@ func (e *labEvaluation) addRows(cmd *cobra.Command) {
 // learnt.
 func (e *labEvaluation) addPolicy(cmd *cobra.Command) {
 	f := cmd.Flags()
+	cli.LabelFlags(cmd, e.Evaluation)
 	f.StringVar(&e.Mode, "mode", "prequential", "how to judge: prequential, holdout or cv")
 	f.Float64Var(&e.Splits.Fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
 	f.StringVar(&e.Splits.By, "split", eval.SplitRows, "what is held out, with --mode holdout or cv: `KIND` rows, device or block (whole recordings)")
@@ -136,11 +125,7 @@ func (e *labEvaluation) addPolicy(cmd *cobra.Command) {
 	f.IntVar(&e.Splits.Repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
 	f.Uint64Var(&e.Splits.Seed, "seed", 1, "`SEED` of the first split, which others follow, and of --label-fraction and --missing")
 	f.Float64Var(&e.Splits.Flips, "flip-labels", 0, "replace this `FRACTION` of the learnt labels by random classes, with --mode holdout or cv; the true classes judge, by probabilities without the learnt label noise")
-	f.StringVar(&e.Labels, "labels", "", "`WHEN` labels come: at-once (before the next row) or per-batch (after each minibatch); default at-once, with --batch per-batch")
-	f.IntVar(&e.Arrival.Delay, "delay", 0, "labels come `N` rows after their row; every prediction is judged, even if its label never comes")
-	f.Float64Var(&e.Arrival.Fraction, "label-fraction", 1, "`FRACTION` of the labels that come, drawn by --seed")
 	f.Float64Var(&e.Arrival.Missing, "missing", 0, "each feature of a row is missing with this `PROBABILITY`")
-	f.StringVar(&e.Arrival.OnMissing, "on-missing", "", "how to treat rows that lack features: `METHOD` reject, impute or marginalise; rejected rows are not judged (default on_missing of the model's stream, else marginalise)")
 	f.StringSliceVar(&e.Queries.Strategies, "query", nil, "learn only the labels that a `STRATEGY` requests: margin, entropy, bald or random, or several")
 	f.Float64SliceVar(&e.Queries.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples whose label --query may request, or several")
 	f.Lookup("budget").DefValue = fmt.Sprint(e.Queries.Budgets) // pflag would show six decimals

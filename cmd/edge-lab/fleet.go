@@ -29,7 +29,6 @@ type fleetCommand struct {
 	fleet.Config
 	data      dataset.Options
 	selection dataset.Selection
-	shuffle   uint64
 	seeds     int
 	horizons  []string
 	exchange  []string
@@ -71,9 +70,6 @@ one device have not.`,
   edge-lab fleet satellite.csv.gz --shuffle 1 --differ --scale own`,
 		Args: cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("shuffle") {
-				c.selection.Shuffle = &c.shuffle
-			}
 			if err := errors.Join(c.check(), c.data.Check(), c.Validate()); err != nil {
 				return exit.With(exit.Usage, err)
 			}
@@ -82,8 +78,7 @@ one device have not.`,
 	}
 	cli.AddDataFlags(cmd, &c.data, "`NAME` of the label's column (default one called label, else the last one)")
 	f := cmd.Flags()
-	f.IntVar(&c.selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
-	f.Uint64Var(&c.shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
+	cli.SelectionFlags(cmd, &c.selection)
 	f.IntSliceVar(&c.selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
 	f.IntVar(&c.seeds, "seeds", 1, "repeat with `K` seeds, of the shuffle and of the models, and print the means as well")
 	f.IntVar(&c.Nodes, "nodes", c.Nodes, "learners, 2 to 64")
@@ -106,8 +101,8 @@ one device have not.`,
 	f.StringSliceVar(&c.exchange, "exchange", nil, "`LENGTHS` of the horizons that are exchanged (default all)")
 	f.BoolVar(&c.mix, "mix", false, "mix the fleet's answer for classes with few own labels into the own one")
 	f.BoolVar(&c.f32, "float32", false, "contributions of 32-bit numbers")
-	f.Var(cli.TextFlag{Text: (*string)(&c.Model.Experts.Forest), Name: "SIZE"}, "forest", "the forest among the experts: on, small or off")
-	f.Var(cli.TextFlag{Text: (*string)(&c.Model.Experts.Regression), Name: "SWITCH"}, "regression", "the regression among the experts: on or off")
+	f.StringVar((*string)(&c.Model.Experts.Forest), "forest", string(c.Model.Experts.Forest), "`SIZE` of the forest among the experts: on, small or off")
+	f.StringVar((*string)(&c.Model.Experts.Regression), "regression", string(c.Model.Experts.Regression), "`SWITCH` of the regression among the experts: on or off")
 	f.Float64Var(&c.Model.Fleet.Trust, "trust", c.Model.Fleet.Trust, "least trust of a contribution, in standard errors")
 	f.BoolVar(&c.asJSON, "json", false, "print a JSON object a line for each seed")
 	return cmd
@@ -164,7 +159,9 @@ func (c *fleetCommand) run(ctx context.Context, out, errOut io.Writer, path stri
 				return err
 			}
 		}
-		c.shuffle++
+		if s := c.selection.Shuffle; s != nil {
+			*s++
+		}
 		c.Seed++
 	}
 	if c.asJSON {

@@ -19,7 +19,6 @@ import (
 func newRowsCommand() *cobra.Command {
 	var selection dataset.Selection
 	var data dataset.Options
-	var shuffle uint64
 	cmd := &cobra.Command{
 		Use:   "rows FILE",
 		Short: "Write the rows of a data file in the order in which eval learns them",
@@ -29,9 +28,6 @@ learners can then be judged on the same rows.`,
 		Example: "  edge-lab rows pendigits.csv.gz --shuffle 1 --first 6000 > rows.csv",
 		Args:    cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("shuffle") {
-				selection.Shuffle = &shuffle
-			}
 			if selection.First < 0 || selection.Shuffle == nil && selection.Within != nil {
 				return exit.With(exit.Usage, errors.New("--first: want a number above 0; --shuffle-within needs --shuffle SEED"))
 			}
@@ -42,10 +38,8 @@ learners can then be judged on the same rows.`,
 		}),
 	}
 	cli.AddDataFlags(cmd, &data, "`NAME` of the label's column (default one called label, else the last one)")
-	f := cmd.Flags()
-	f.IntVar(&selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
-	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
-	f.IntSliceVar(&selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
+	cli.SelectionFlags(cmd, &selection)
+	cmd.Flags().IntSliceVar(&selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
 	return cmd
 }
 

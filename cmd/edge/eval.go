@@ -22,9 +22,8 @@ import (
 // evalFlags holds the options of eval, eval split and eval ask.
 type evalFlags struct {
 	*eval.Evaluation
-	shuffle uint64
-	asJSON  bool
-	page    string // path of --report
+	asJSON bool
+	page   string // path of --report
 }
 
 // add adds the flags that the three commands have in common; --help lists flags in
@@ -34,12 +33,7 @@ func (e *evalFlags) add(cmd *cobra.Command) {
 	f.SortFlags = false
 	f.StringVar(&e.page, "report", "", "also write an HTML page with charts into this `FILE`")
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each report")
-	f.StringVarP(&e.ConfigPath, "config", "c", "", "take a model's configuration from this `FILE`")
-	f.StringVar(&e.Model, "model", "", "`NAME` of the model in the configuration, if it has several")
-	f.IntVar(&e.Batch, "batch", 0, "minibatches of `N` samples (default: each label alone, or as configured where batch.max_wait is 0)")
-	f.IntVar(&e.Inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
-	f.StringVar(&e.Kernel, "kernel", "", "`KIND`, shared or per-class (default as configured: shared)")
-	f.StringVar(&e.Arrival.OnMissing, "on-missing", "", "how to treat rows that lack features: `METHOD` reject, impute or marginalise; rejected rows are not judged (default on_missing of the model's stream, else marginalise)")
+	cli.ModelFlags(cmd, e.Evaluation)
 }
 
 // addData adds the flags of the file's format, which --help lists last.
@@ -48,20 +42,9 @@ func (e *evalFlags) addData(cmd *cobra.Command) {
 	cli.AddRawFlags(cmd, &e.Data)
 }
 
-// addOrder adds the flags that select the rows of a stream and their order.
-func (e *evalFlags) addOrder(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.IntVar(&e.Selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
-	f.Uint64Var(&e.shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
-	f.IntVar(&e.Seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, or without --shuffle with K seeds of the model, and print the means")
-}
-
 // run evaluates the files and prints the reports, as a table by table unless
 // --json is given; --report also writes them as a page.
 func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report.Report) error) error {
-	if cmd.Flags().Changed("shuffle") {
-		e.Selection.Shuffle = &e.shuffle
-	}
 	if err := e.Prepare(files); err != nil {
 		return err
 	}
@@ -181,15 +164,10 @@ configuration need a configuration file, or edge-lab eval.`,
 		}),
 	}
 	e.add(cmd)
-	e.addOrder(cmd)
+	cli.OrderFlags(cmd, e.Evaluation)
 	f := cmd.Flags()
 	f.StringVar(&e.Splits.By, "split", "", "judge what is held out as a whole: each `KIND` device, or block (recordings); see eval split")
-	f.StringVar(&e.Labels, "labels", "", "`WHEN` labels come: at-once (before the next row) or per-batch (after each minibatch); default at-once, with --batch per-batch")
-	f.Float64Var(&e.Coverage, "coverage", -1, "`FRACTION` of the prediction sets that should contain the label; 0: no sets (default as configured: 0.9)")
-	f.Lookup("coverage").DefValue = "0" // which --help does not show beside the text above
-	f.BoolVar(&e.Undeclared, "undeclared", false, "start without classes: each is new at its first label")
-	f.IntVar(&e.Arrival.Delay, "delay", 0, "labels come `N` rows after their row; every prediction is judged, even if its label never comes")
-	f.Float64Var(&e.Arrival.Fraction, "label-fraction", 1, "`FRACTION` of the labels that come, drawn by --seed")
+	cli.LabelFlags(cmd, e.Evaluation)
 	f.Uint64Var(&e.Splits.Seed, "seed", 1, "`SEED` of --label-fraction")
 	e.addData(cmd)
 	cmd.AddCommand(newEvalSplitCommand(), newEvalAskCommand())
@@ -261,7 +239,7 @@ saves it later: of a file with fewer than 4800 rows it learns more than --budget
 		}),
 	}
 	e.add(cmd)
-	e.addOrder(cmd)
+	cli.OrderFlags(cmd, e.Evaluation)
 	f := cmd.Flags()
 	f.StringSliceVar(&e.Queries.Strategies, "query", []string{string(active.Margin)}, "`STRATEGY` margin, entropy, bald or random, or several")
 	f.Float64SliceVar(&e.Queries.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples whose label may be requested, or several")

@@ -50,13 +50,12 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`
 
 func newReplayCommand() *cobra.Command {
 	var (
-		broker  cli.BrokerFlags
-		p       replay.Player
-		src     replay.Source
-		format  string
-		shuffle uint64
-		asJSON  bool
-		qos     int
+		broker cli.BrokerFlags
+		p      replay.Player
+		src    replay.Source
+		format string
+		asJSON bool
+		qos    int
 	)
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
@@ -68,9 +67,6 @@ func newReplayCommand() *cobra.Command {
   edge replay iris.csv --topic lab/iris --shuffle 1 --loop --format named`,
 		Args: cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("shuffle") {
-				src.Selection.Shuffle = &shuffle
-			}
 			if err := checkReplay(&p, &src, format); err != nil {
 				return exit.With(exit.Usage, err)
 			}
@@ -82,7 +78,10 @@ func newReplayCommand() *cobra.Command {
 				mqtt.QoS = qos
 			}
 			src.Path = args[0]
-			p.Named, p.Seed = format == "named", shuffle
+			p.Named = format == "named"
+			if seed := src.Selection.Shuffle; seed != nil {
+				p.Seed = *seed
+			}
 			reports, err := replay.File(cmd.Context(), &src, &p, mqtt, cfg, cmd.ErrOrStderr())
 			if err != nil {
 				return err
@@ -102,8 +101,7 @@ func newReplayCommand() *cobra.Command {
 	f.BoolVar(&src.Loop, "loop", false, "begin again at the end, until interrupted")
 	cli.AddDataFlags(cmd, &src.Data, "`NAME` of the label's column (default one called label, else the last one)")
 	cli.AddRawFlags(cmd, &src.Data)
-	f.IntVar(&src.Selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
-	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
+	cli.SelectionFlags(cmd, &src.Selection)
 	f.IntVar(&qos, "qos", 1, "quality of service, 0 or 1")
 	f.StringVar(&format, "format", "array", "features as array or as named object")
 	f.BoolVar(&asJSON, "json", false, "print the scores as a JSON object a line for each node and model")

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strconv"
+
 	"github.com/spf13/cobra"
 
 	"edge/internal/dataset"
@@ -31,3 +33,30 @@ func AddOriginFlags(cmd *cobra.Command, d *dataset.Options) {
 	f.StringVar(&d.TimeColumn, "time", "", "`NAME` of the column of the times (default, in a file of signals, that of the stream, or t, ts, time, timestamp, …)")
 	f.StringVar(&d.DeviceColumn, "device", "", "`NAME` of the column of the device (default, in a file of signals, one called device)")
 }
+
+// SelectionFlags adds the flags that select the rows of a data file and their order.
+func SelectionFlags(cmd *cobra.Command, s *dataset.Selection) {
+	f := cmd.Flags()
+	f.IntVar(&s.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
+	f.Var(seedFlag{&s.Shuffle}, "shuffle", "shuffle the whole file by this `SEED`")
+}
+
+// seedFlag is a flag whose value is nil where it is not given.
+type seedFlag struct{ to **uint64 }
+
+func (f seedFlag) String() string {
+	if f.to == nil || *f.to == nil {
+		return ""
+	}
+	return strconv.FormatUint(**f.to, 10)
+}
+
+func (f seedFlag) Set(text string) error {
+	seed, err := strconv.ParseUint(text, 0, 64)
+	if err == nil {
+		*f.to = &seed
+	}
+	return err
+}
+
+func (f seedFlag) Type() string { return "uint64" }
