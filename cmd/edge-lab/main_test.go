@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"edge/cmd/internal/cli"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -14,6 +16,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func edge(t testing.TB, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = execute(t.Context(), args, strings.NewReader(""), &o, &e)
+	code = cli.Execute(t.Context(), newRoot(), args, strings.NewReader(""), &o, &e)
 	return code, o.String(), e.String()
 }

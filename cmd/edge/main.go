@@ -5,12 +5,7 @@
 package main
 
 import (
-	"context"
-	"io"
-	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -19,14 +14,7 @@ import (
 
 func main() {
 	runtime.MemProfileRate = 0 // the profile's table takes 1 to 2 MB; http.pprof turns it on
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
-
-// execute runs one command line and returns the exit code.
-func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	return cli.Execute(ctx, newRoot(), args, in, out, errOut)
+	cli.Main(newRoot())
 }
 
 func newRoot() *cobra.Command {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"edge/cmd/internal/cli"
 	"edge/internal/config"
 	"edge/internal/exit"
 	"edge/internal/process"
@@ -19,7 +22,12 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// edge runs a command line in this process.
+// execute runs a command line in this process.
+func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) (code int) {
+	return cli.Execute(ctx, newRoot(), args, in, out, errOut)
+}
+
+// edge is execute without a standard input, for a test.
 func edge(t testing.TB, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	return edgeWith(t, "", args...)

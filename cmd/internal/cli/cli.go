@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -109,6 +112,14 @@ func checkDefaults(root *cobra.Command, args []string) {
 			cmd.Args, cmd.RunE = NoArgs, func(cmd *cobra.Command, args []string) error { return cmd.Help() }
 		}
 	}
+}
+
+// Main runs the command line of the process and ends it. SIGINT and SIGTERM end the context of the
+// command; a second one ends the process at once.
+func Main(root *cobra.Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(Execute(ctx, root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // Execute runs one command line of a program and returns the exit code.
