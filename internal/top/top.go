@@ -2,7 +2,6 @@ package top
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -85,7 +84,7 @@ func (t *Viewer) print(ctx context.Context, w *client, out io.Writer) error {
 // printView prints one snapshot.
 func (t *Viewer) printView(v *view, out io.Writer, first bool) error {
 	if t.AsJSON {
-		return json.NewEncoder(out).Encode(v)
+		return terminal.PrintJSON(out, v)
 	}
 	var b strings.Builder
 	if !first {

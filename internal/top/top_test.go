@@ -24,6 +24,7 @@ import (
 	"edge/internal/daemon"
 	"edge/internal/replay"
 	"edge/internal/report"
+	"edge/internal/terminal"
 	"edge/stream/mqtt"
 	"edge/test/harness"
 )
@@ -124,6 +125,23 @@ func TestStateFollowsARestart(t *testing.T) {
 	b.tick(start.Add(4 * time.Second))
 	if m := b.snapshot(true).Models[0]; m.Rate != 3 || len(m.Samples) != 3 || m.Samples[0].Seq != 5 {
 		t.Errorf("after a restart: rate %v, samples %+v", m.Rate, m.Samples)
+	}
+}
+
+// Names of classes cannot control the terminal, neither as text nor as JSON.
+func TestPrintedNamesAreEscaped(t *testing.T) {
+	b := newNodeState("edge", "hall")
+	b.receive("edge/hall/bearing/prediction", []byte(`{"seq":1,"id":"\u2066x","class":"\u009b31mred","confidence":1,"probs":{"\u009b31mred":1}}`), false)
+	b.receive("edge/hall/bearing/metrics", []byte(`{"n":1,"classes":["\u009b31mred","\u202elaw"]}`), false)
+	for _, asJSON := range []bool{false, true} {
+		var out strings.Builder
+		if err := (&Viewer{AsJSON: asJSON}).printView(b.snapshot(true), &out, true); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.NewReplacer("\n", "").Replace(out.String())
+		if !strings.Contains(text, `\u009b31mred`) || terminal.Escaped(text) != text {
+			t.Errorf("JSON %v: it prints %q", asJSON, text)
+		}
 	}
 }
 
