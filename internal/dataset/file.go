@@ -28,10 +28,18 @@ type Row struct {
 	Label  string
 }
 
-// Empty reports whether the row lacks every feature.
-func (r *Row) Empty() bool {
-	return !slices.ContainsFunc(r.X, func(v float64) bool { return !math.IsNaN(v) })
+// Lacking returns the number of features that the row lacks.
+func (r *Row) Lacking() (n int) {
+	for _, v := range r.X {
+		if math.IsNaN(v) {
+			n++
+		}
+	}
+	return n
 }
+
+// Empty reports whether the row lacks every feature.
+func (r *Row) Empty() bool { return r.Lacking() == len(r.X) }
 
 // Rows is a source of samples. Next fills row, whose X it may reuse, and returns
 // io.EOF after the last one.

@@ -13,16 +13,11 @@ func (t *Table) Lacking() (some, all []int) {
 	}
 	d := len(t.Features)
 	for i := range t.Labels {
-		n := 0
-		for _, v := range t.values[i*d : (i+1)*d] {
-			if math.IsNaN(v) {
-				n++
-			}
-		}
-		if n > 0 {
+		row := Row{X: t.values[i*d : (i+1)*d]}
+		if row.Lacking() > 0 {
 			some = append(some, i)
 		}
-		if n == d {
+		if row.Empty() {
 			all = append(all, i)
 		}
 	}

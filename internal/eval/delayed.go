@@ -66,7 +66,8 @@ func newDelayed(a Arrival, learner *online.Learner, slow bool, hold int) *delaye
 
 // remove makes features missing and treats all missing ones as OnMissing demands;
 // false if the row is rejected. One feature, drawn at random, always stays.
-func (d *delayed) remove(x []float64) bool {
+func (d *delayed) remove(row *dataset.Row) bool {
+	x := row.X
 	if d.Missing > 0 {
 		stays := d.rng.IntN(len(x))
 		for j := range x {
@@ -75,23 +76,18 @@ func (d *delayed) remove(x []float64) bool {
 			}
 		}
 	}
-	lost := 0
-	for _, v := range x {
-		if math.IsNaN(v) {
-			lost++
-		}
-	}
+	lost, none := row.Lacking(), row.Empty()
 	if d.OnMissing == codec.OnMissingImpute {
 		impute(x, d.post)
 	}
-	return lost == 0 || lost < len(x) && d.OnMissing != codec.OnMissingReject
+	return lost == 0 || !none && d.OnMissing != codec.OnMissingReject
 }
 
 func (d *delayed) Row(row *dataset.Row) error {
 	n := d.rows
 	d.rows++
 	labelled := d.rng.Float64() < d.Fraction && row.Label != ""
-	if !d.remove(row.X) {
+	if !d.remove(row) {
 		d.rejected++
 		return nil
 	}
@@ -122,7 +118,7 @@ func (d *delayed) Row(row *dataset.Row) error {
 		d.worst.Follow(d.judge.Coverage())
 	}
 	if labelled {
-		ev := online.Event{Kind: online.Observe, X: append([]float64(nil), row.X...), Label: row.Label}
+		ev := online.Event{Kind: online.Observe, X: slices.Clone(row.X), Label: row.Label}
 		if due > n {
 			ev.Probs, ev.Parts, ev.Epoch, ev.Meta = probs, d.ws.AppendParts(nil), d.post.Epoch, said
 		}

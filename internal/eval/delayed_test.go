@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"edge/internal/dataset"
 	"edge/online"
 	"edge/stream/codec"
 )
@@ -22,13 +23,9 @@ func TestFeaturesGoMissing(t *testing.T) {
 		const rows = 4000
 		var lost [6]int // rows by their number of missing features
 		for range rows {
-			x := []float64{1, 2, 3, 4, 5}
-			ok, missing := d.remove(x), 0
-			for _, v := range x {
-				if math.IsNaN(v) {
-					missing++
-				}
-			}
+			row := dataset.Row{X: []float64{1, 2, 3, 4, 5}}
+			ok := d.remove(&row)
+			missing := row.Lacking()
 			lost[missing]++
 			if ok != (missing == 0 || mayLack) {
 				t.Fatalf("%s: a row without %d features is taken: %v", how, missing, ok)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"edge/internal/dataset"
@@ -56,7 +57,7 @@ func (s *Splits) cut(mode string, t *dataset.Table) ([]split, error) {
 		rows := rand.New(rand.NewPCG(s.Seed, 0)).Perm(n)
 		for f := range s.Repeats {
 			from, to := f*n/s.Repeats, (f+1)*n/s.Repeats
-			learn := append(append([]int(nil), rows[:from]...), rows[to:]...)
+			learn := slices.Concat(rows[:from], rows[to:])
 			all = append(all, split{seed: s.Seed, learn: learn, judge: rows[from:to]})
 		}
 		return all, nil

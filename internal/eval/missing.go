@@ -40,13 +40,8 @@ func (u *usableRows) Next(row *dataset.Row) error {
 		if err := u.rows.Next(row); err != nil {
 			return err
 		}
-		lacking := 0
-		for _, v := range row.X {
-			if math.IsNaN(v) {
-				lacking++
-			}
-		}
-		if row.Label == "" || lacking == len(row.X) || lacking > 0 && u.how == codec.OnMissingReject {
+		lacking := row.Lacking()
+		if row.Label == "" || row.Empty() || lacking > 0 && u.how == codec.OnMissingReject {
 			u.leftOut++
 			continue
 		}
