@@ -1,15 +1,9 @@
 package stream
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"log/slog"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,52 +17,34 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"edge/stream/mqtt"
+	"edge/test/files"
 )
 
 // authority makes certificates.
 type authority struct {
-	t    *testing.T
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	t   *testing.T
+	dir string
+	*tls.Certificate
 }
 
 func newAuthority(t *testing.T) *authority {
 	a := &authority{t: t, dir: t.TempDir()}
-	a.cert, a.key = a.sign("ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	a.Certificate = files.Certificate(t, a.file("ca"), "ca", nil, nil)
 	return a
 }
 
 // file is the path of a certificate or key that sign has written.
 func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
 
-func (a *authority) sign(name string, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+// sign makes a certificate for broker.lan, valid until end, or for an hour.
+func (a *authority) sign(name string, end time.Time) *tls.Certificate {
 	a.t.Helper()
-	fatal := func(err error) {
-		if err != nil {
-			a.t.Fatal(err)
+	return files.Certificate(a.t, a.file(name), name, a.Certificate, func(c *x509.Certificate) {
+		c.IPAddresses, c.DNSNames = nil, []string{"broker.lan"}
+		if !end.IsZero() {
+			c.NotAfter = end
 		}
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	fatal(err)
-	c.SerialNumber, c.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: name}
-	c.NotBefore = time.Now().Add(-time.Hour)
-	if c.NotAfter.IsZero() {
-		c.NotAfter = time.Now().Add(time.Hour)
-	}
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		parent, signer = c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	fatal(err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	fatal(err)
-	fatal(os.WriteFile(a.file(name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	fatal(os.WriteFile(a.file(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
-	c, err = x509.ParseCertificate(der)
-	fatal(err)
-	return c, key
+	})
 }
 
 // passwordHook admits one user.
@@ -84,17 +60,13 @@ func (h *passwordHook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet)
 func TestTLSAndPassword(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
-	a.sign("broker", &x509.Certificate{DNSNames: []string{"broker.lan"}})
-	a.sign("edge", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	pair := a.sign("broker", time.Time{})
+	a.sign("edge", time.Time{})
 	stranger := newAuthority(t)
-	stranger.sign("edge", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	pair, err := tls.LoadX509KeyPair(a.file("broker.pem"), a.file("broker.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger.sign("edge", time.Time{})
 	clients := x509.NewCertPool()
-	clients.AddCert(a.cert)
-	b := newMochi(t, &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert},
+	clients.AddCert(a.Leaf)
+	b := newMochi(t, &tls.Config{Certificates: []tls.Certificate{*pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert},
 		&passwordHook{user: "edge", password: "hunter2"})
 	b.start(t)
 	if err := os.WriteFile(a.file("password"), []byte("hunter2\n"), 0o600); err != nil {

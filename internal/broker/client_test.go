@@ -16,6 +16,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/exit"
 	"edge/stream/mqtt"
+	"edge/test/files"
 )
 
 // A listener that says nothing is an error of the broker, in words for a person.
@@ -37,13 +38,8 @@ func TestConnectWithoutAnswer(t *testing.T) {
 
 // A broker whose certificate is not trusted is named with the remedy.
 func TestConnectToUnknownAuthority(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "broker")
-	brokertest.WriteCertificate(t, path, nil, nil, "127.0.0.1")
-	pair, err := tls.LoadX509KeyPair(path+".pem", path+".key")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
+	pair := files.Certificate(t, filepath.Join(t.TempDir(), "broker"), "127.0.0.1", nil, nil)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{*pair}})
 	if err != nil {
 		t.Fatal(err)
 	}

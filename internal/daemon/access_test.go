@@ -222,7 +222,7 @@ func TestOddRequests(t *testing.T) {
 func TestServeTLS(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	path := filepath.Join(t.TempDir(), "edge")
-	first, _ := brokertest.WriteCertificate(t, path, nil, nil, "first")
+	first := files.Certificate(t, path, "first", nil, nil).Leaf
 	s := serve(t, b.URL(), func(c *config.Config) {
 		c.HTTP.TLS = config.Certificate{Cert: path + ".pem", Key: path + ".key"}
 		withPassword(t)(c)
@@ -261,7 +261,7 @@ func TestServeTLS(t *testing.T) {
 	if code, err := plain(address); err != nil || code != http.StatusBadRequest {
 		t.Errorf("without TLS it answers %d, %v", code, err)
 	}
-	second, _ := brokertest.WriteCertificate(t, path, nil, nil, "second")
+	second := files.Certificate(t, path, "second", nil, nil).Leaf
 	if !brokertest.Eventually(func() bool { _, err := get(second); return err == nil }) {
 		t.Error("a renewed certificate is not used")
 	}

@@ -71,9 +71,9 @@ func TestReloadCredentials(t *testing.T) {
 		}
 	}
 	certify := func() {
-		ca, key := brokertest.WriteCertificate(t, file("ca"), nil, nil, "ca")
-		brokertest.WriteCertificate(t, file("server"), ca, key, "127.0.0.1")
-		brokertest.WriteCertificate(t, file("client"), ca, key, "edge")
+		ca := files.Certificate(t, file("ca"), "ca", nil, nil)
+		files.Certificate(t, file("server"), "127.0.0.1", ca, nil)
+		files.Certificate(t, file("client"), "edge", ca, nil)
 	}
 	secret("first")
 	certify()

@@ -16,11 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
-	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/online"
 	"edge/persist"
 	"edge/stream/mqtt"
+	"edge/test/files"
 )
 
 // fakeHost returns a machine with these files.
@@ -150,7 +150,7 @@ func TestOwnCertificateIsJudged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "client")
 	cfg := parsed(t, minimal)
 	cfg.MQTT.TLS.Cert, cfg.MQTT.TLS.Key = path+".pem", path+".key"
-	c, _ := brokertest.WriteCertificate(t, path, nil, nil, "edge") // for an hour
+	c := files.Certificate(t, path, "edge", nil, nil).Leaf // for an hour
 	d := &Diagnosis{Grade: OK}
 	examineRights(d, cfg, "")
 	d.expect(t, "warn own certificate: the certificate in mqtt.tls.cert is valid until "+c.NotAfter.Format(time.DateOnly)+" → renew it")

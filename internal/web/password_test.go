@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/stream/mqtt"
 	"edge/test/files"
@@ -74,7 +73,7 @@ func TestNotServedOpen(t *testing.T) {
 	m := NewMonitor()
 	m.Follow(&Deployment{Config: new(config.Config)})
 	folder := t.TempDir()
-	brokertest.WriteCertificate(t, filepath.Join(folder, "good"), nil, nil, "edge")
+	files.Certificate(t, filepath.Join(folder, "good"), "edge", nil, nil)
 	good := config.Certificate{Cert: filepath.Join(folder, "good.pem"), Key: filepath.Join(folder, "good.key")}
 	for name, tc := range map[string]struct {
 		cfg  config.HTTP

@@ -2,15 +2,10 @@ package mqtt
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -19,49 +14,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"edge/test/files"
 )
-
-// writeCertificate writes a certificate for 127.0.0.1 that signs itself, and its key, as
-// name.pem and name.key in a folder.
-func writeCertificate(t *testing.T, folder, name string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.ParseIP("127.0.0.1")},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(folder, name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	writeFile(t, filepath.Join(folder, name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
-	writeFile(t, filepath.Join(folder, name+".der"), der)
-	writeFile(t, filepath.Join(folder, name+".locked"), pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: private[1:]}))
-}
-
-func writeFile(t *testing.T, path string, data []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // The error of each certificate that cannot be used names its file and what to do.
 func TestCertificatesThatCannotBeUsed(t *testing.T) {
 	folder := t.TempDir()
-	writeCertificate(t, folder, "a")
-	writeCertificate(t, folder, "b")
-	writeFile(t, filepath.Join(folder, "empty"), []byte("\n"))
-	t.Setenv("CERTIFICATES", folder)
 	in := func(name string) string { return filepath.Join(folder, name) }
+	a := files.Certificate(t, in("a"), "a", nil, nil)
+	files.Certificate(t, in("b"), "b", nil, nil)
+	for name, data := range map[string][]byte{
+		"empty": []byte("\n"), "a.der": a.Certificate[0],
+		"a.locked": pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte("locked")}),
+	} {
+		if err := os.WriteFile(in(name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("CERTIFICATES", folder)
 	for name, tc := range map[string]struct {
 		tls  TLS
 		want []string // none: it can be used
@@ -97,12 +68,8 @@ func TestBrokerRefusesTheCertificate(t *testing.T) {
 		t.Skip("other systems may discard what was received before a reset")
 	}
 	folder := t.TempDir()
-	writeCertificate(t, folder, "broker")
-	writeCertificate(t, folder, "stranger")
-	pair, err := LoadKeyPair(filepath.Join(folder, "broker.pem"), filepath.Join(folder, "broker.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := files.Certificate(t, filepath.Join(folder, "broker"), "broker", nil, nil)
+	files.Certificate(t, filepath.Join(folder, "stranger"), "stranger", nil, nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +79,7 @@ func TestBrokerRefusesTheCertificate(t *testing.T) {
 	go func() {
 		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
 			_ = tls.Server(c, &tls.Config{
-				Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert,
+				Certificates: []tls.Certificate{*pair}, ClientAuth: tls.RequireAnyClientCert,
 				VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error { return errors.New("a stranger") },
 			}).Handshake()
 			c.(*net.TCPConn).SetLinger(0)
