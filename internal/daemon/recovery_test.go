@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"edge/online"
 	"edge/persist"
 	"edge/test/files"
+	"edge/test/harness"
 )
 
 // gate is a log that holds the goroutine which logs a message, until it is opened.
@@ -84,19 +84,14 @@ func TestLabelsThatClassesRefuse(t *testing.T) {
 	m := cfg.Models["m"]
 	m.Learner.Classes.Open, m.Learner.Classes.Names = false, []string{"a", "b"}
 	cfg.Models["m"] = m
-	var log bytes.Buffer
-	d, err := New(cfg, slog.New(slog.NewTextHandler(&log, nil)), nil)
+	log := new(harness.Log)
+	d, err := New(cfg, slog.New(slog.NewTextHandler(log, nil)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx) }()
+	stop := startRun(t, d, log)
 	<-d.Loop("m").Recovered()
 	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
 	if text := log.String(); strings.Count(text, "labels are lost") != 1 {
 		t.Errorf("the log does not tell once that labels are lost:\n%s", text)
 	}

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"edge/internal/broker/brokertest"
@@ -37,21 +36,7 @@ func startReloadable(t *testing.T, path string) *reloadable {
 		t.Fatal(err)
 	}
 	r.Source = func() (*config.Config, error) { return config.Load(path) }
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx) }()
-	r.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the daemon ends with %v", err)
-		}
-	})
-	t.Cleanup(func() {
-		r.stop()
-		if t.Failed() {
-			t.Logf("the daemon logged:\n%s", r.log)
-		}
-	})
+	r.stop = startRun(t, r.Daemon, r.log)
 	return r
 }
 

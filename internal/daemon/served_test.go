@@ -64,22 +64,28 @@ func serveTuned(t *testing.T, broker string, change func(*config.Config), tune f
 	if tune != nil {
 		tune(d.web)
 	}
+	s.stop = startRun(t, d, s.log)
+	return s
+}
+
+// startRun runs a daemon until the test ends, or stop is called.
+func startRun(t *testing.T, d *Daemon, log *harness.Log) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
-	s.stop = sync.OnceFunc(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("the daemon ends with %v", err)
 		}
 	})
 	t.Cleanup(func() {
-		s.stop()
+		stop()
 		if t.Failed() {
-			t.Logf("the daemon logged:\n%s", s.log)
+			t.Logf("the daemon logged:\n%s", log)
 		}
 	})
-	return s
+	return stop
 }
 
 // do sends a request; header may be nil.
