@@ -4,12 +4,13 @@
 package main
 
 import (
+	"cmp"
 	"debug/buildinfo"
 	"debug/elf"
 	"fmt"
 	"os"
 	"path"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -81,7 +82,7 @@ func list(file string) error {
 		all = append(all, m)
 	}
 	size := func(m *module) float64 { return m.code*(1+share) + m.data }
-	sort.Slice(all, func(i, j int) bool { return size(all[i]) > size(all[j]) })
+	slices.SortFunc(all, func(a, b *module) int { return cmp.Compare(size(b), size(a)) })
 	fmt.Printf("| module | kB | code | data |\n| --- | --- | --- | --- |\n")
 	for _, m := range all {
 		fmt.Printf("| %s | %.0f | %.0f | %.0f |\n", m.name, size(m)/1e3, m.code/1e3, m.data/1e3)

@@ -21,10 +21,10 @@ import (
 	"edge/test/files"
 )
 
-// WaveformFile writes a CSV file of n rows of the waveform problem, the demo's data.
+// WaveformFile writes a CSV file of the n rows that a [Truth] learns first.
 func WaveformFile(t testing.TB, n int) (path string) {
 	t.Helper()
-	w := dataset.NewWaveform(3)
+	w := dataset.NewWaveform(RowsSeed)
 	var b strings.Builder
 	b.WriteString(strings.Join(w.Features(), ",") + ",label\n")
 	var row dataset.Row
