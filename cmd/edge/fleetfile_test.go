@@ -4,12 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
 	"edge/model"
 	core "edge/online/fleet"
-	"edge/stream/mqtt"
 	"edge/test/files"
 )
 
@@ -41,26 +39,11 @@ func millNode(t *testing.T, b *brokertest.Broker, feature string) string {
 	return files.Write(t, "edge.yaml", "node: pi1\nmqtt: {servers: [\""+b.URL()+"\"]}\nstreams: {pump: {topics: [pump], features: ["+feature+"]}}\nmodels: {bearing: {streams: [pump], fleet: {concept: mill}}}\n")
 }
 
-// keep publishes a retained message.
-func keep(t *testing.T, b *brokertest.Broker, topic string, payload []byte) {
-	t.Helper()
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{b.URL()}
-	client, err := broker.Dial(t.Context(), cfg, broker.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if err := client.Publish(t.Context(), topic, 1, true, payload); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A contribution goes from one broker to another through a pipe. What export says goes
 // to standard error.
 func TestFleetPipe(t *testing.T) {
 	from, to, data := brokertest.New(t, brokertest.Embedded), brokertest.New(t, brokertest.Embedded), taught(t, "pi3", "rms")
-	keep(t, from, "edge/fleet/mill/pi3", data)
+	from.Retain(t, "edge/fleet/mill/pi3", string(data))
 	code, out, errOut := edge(t, "fleet", "export", "-", "--member", "pi3", "-c", millNode(t, from, "rms"))
 	if code != exit.OK || out != string(data) || !strings.HasPrefix(errOut, "-: pi3, version 1.2 with 100 labels") {
 		t.Fatalf("it exits with %d, writes %d bytes, want %d, and prints %q", code, len(out), len(data), errOut)
@@ -89,7 +72,7 @@ func TestFleetImportOfOtherFeatures(t *testing.T) {
 // The file of a node that is online here stays away: it would stop the node's publications.
 func TestFleetImportOfRunningNode(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	keep(t, b, "edge/pi3/state", []byte("online"))
+	b.Retain(t, "edge/pi3/state", "online")
 	file := files.Write(t, "pi3.fleet", string(taught(t, "pi3", "rms")))
 	if code, out, errOut := edge(t, "fleet", "import", file, "-c", millNode(t, b, "rms")); code != exit.Usage || !strings.Contains(errOut, "names of their own") {
 		t.Errorf("it exits with %d and prints %q", code, out+errOut)
@@ -104,8 +87,8 @@ func TestFleetForgetOfRunningNode(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	config := millNode(t, b, "rms")
 	for _, state := range []string{"offline", "online"} {
-		keep(t, b, "edge/pi3/state", []byte(state))
-		keep(t, b, "edge/fleet/mill/pi3", taught(t, "pi3", "rms"))
+		b.Retain(t, "edge/pi3/state", state)
+		b.Retain(t, "edge/fleet/mill/pi3", string(taught(t, "pi3", "rms")))
 		code, out, errOut := edge(t, "fleet", "forget", "pi3", "--yes", "-c", config)
 		warned := strings.Contains(errOut, "pi3 is online: if it is still in fleet mill, it publishes again")
 		if code != exit.OK || !strings.Contains(out, "has removed pi3") || warned != (state == "online") {
@@ -119,8 +102,8 @@ func TestFleetForgetOfRunningNode(t *testing.T) {
 func TestFleetForgetLooksFirst(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	config := millNode(t, b, "rms")
-	keep(t, b, "edge/fleet/mill/pi3", taught(t, "pi3", "rms"))
-	keep(t, b, "edge/fleet/mill/pi4", []byte("EFC?"))
+	b.Retain(t, "edge/fleet/mill/pi3", string(taught(t, "pi3", "rms")))
+	b.Retain(t, "edge/fleet/mill/pi4", "EFC?")
 	for name, want := range map[string]string{
 		"pi3": "Remove what pi3 has taught fleet mill (version 1.2 with 100 labels, ",
 		"pi4": "Remove what pi4 has taught fleet mill (it cannot be read: ",

@@ -15,7 +15,6 @@ import (
 	"edge/internal/broker/embedded"
 	"edge/internal/config"
 	"edge/internal/exit"
-	"edge/stream/mqtt"
 	"edge/test/files"
 )
 
@@ -26,8 +25,7 @@ func TestConnectWithoutAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{"mqtt://" + l.Addr().String()}
+	cfg := brokertest.Config("mqtt://" + l.Addr().String())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = broker.Connect(ctx, cfg, broker.Options{})
@@ -50,8 +48,7 @@ func TestConnectToUnknownAuthority(t *testing.T) {
 			c.Close()
 		}
 	}()
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{"mqtts://" + l.Addr().String()}
+	cfg := brokertest.Config("mqtts://" + l.Addr().String())
 	if _, err = broker.Connect(t.Context(), cfg, broker.Options{}); err == nil || !strings.Contains(err.Error(), "set mqtt.tls.ca") {
 		t.Errorf("the error is %v", err)
 	}

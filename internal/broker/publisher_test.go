@@ -45,9 +45,7 @@ func TestPublisherSubscribesInSmallPackets(t *testing.T) {
 	for i := range 20 {
 		filters = append(filters, fmt.Sprint("t/", i))
 	}
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{b.URL()}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 0, broker.Listener{Filters: filters, Receive: func(string, []byte, bool) {}})
+	pub, err := broker.NewPublisher(t.Context(), brokertest.Config(b.URL()), 0, broker.Listener{Filters: filters, Receive: func(string, []byte, bool) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,13 +84,7 @@ func TestPublisherKeepsOrder(t *testing.T) {
 	defer listener.Disconnect(0)
 	listener.Subscribe("numbers", 1, nil).Wait()
 
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{b.URL()}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pub.Close()
+	pub := brokertest.Publisher(t, b.URL())
 	restarted := make(chan struct{})
 	go func() {
 		defer close(restarted)

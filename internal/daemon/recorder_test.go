@@ -4,8 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"edge/internal/broker"
-	"edge/stream/mqtt"
+	"edge/internal/broker/brokertest"
 )
 
 // recorder keeps all published messages.
@@ -17,16 +16,11 @@ type recorder struct {
 func record(t *testing.T, connection, filter string) *recorder {
 	t.Helper()
 	e := &recorder{payloads: map[string][]string{}}
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{connection}
-	client, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{filter}, Receive: func(topic string, payload []byte, _ bool) {
+	client := brokertest.Subscribe(t, connection, []string{filter}, func(topic string, payload []byte) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.payloads[topic] = append(e.payloads[topic], string(payload))
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	t.Cleanup(client.Close)
 	return e
 }

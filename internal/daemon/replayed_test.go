@@ -9,15 +9,13 @@ import (
 	"edge/internal/eval"
 	"edge/internal/replay"
 	"edge/internal/report"
-	"edge/stream/mqtt"
 )
 
 // replayed publishes a file in the background; wait returns when the daemon has
 // predicted every row.
 func replayed(t *testing.T, path, broker string) (wait func()) {
 	t.Helper()
-	mqtt := mqtt.DefaultConfig()
-	mqtt.Servers = []string{broker}
+	mqtt := brokertest.Config(broker)
 	src := &replay.Source{Path: path}
 	if err := src.Data.Check(); err != nil {
 		t.Fatal(err)

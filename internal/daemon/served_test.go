@@ -11,13 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/internal/web"
 	"edge/online"
 	"edge/stream/codec"
-	"edge/stream/mqtt"
 	"edge/test/harness"
 )
 
@@ -158,12 +156,7 @@ func (s *served) ready() *served {
 // publish publishes messages, and returns when the broker has acknowledged them.
 func publish(t *testing.T, connection, topic string, payloads ...string) {
 	t.Helper()
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pub := brokertest.Publisher(t, connection)
 	defer pub.Close()
 	for _, p := range payloads {
 		if err := pub.Publish(t.Context(), topic, []byte(p)); err != nil {

@@ -10,7 +10,6 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/replay"
-	"edge/stream/mqtt"
 )
 
 // Delayed labels that nobody reads teach nothing, and a broker takes them all the same: the
@@ -26,8 +25,7 @@ func TestReplayTellsOfLabelsThatNobodyReads(t *testing.T) {
 	}
 	b := brokertest.New(t, brokertest.Embedded)
 	serve(t, b.URL(), nil).ready()
-	mqtt := mqtt.DefaultConfig()
-	mqtt.Servers = []string{b.URL()}
+	mqtt := brokertest.Config(b.URL())
 	src := &replay.Source{Path: path}
 	p := &replay.Player{Topic: "plant/a/pump", Labels: "delayed", Fraction: 1, Ahead: 20}
 	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)

@@ -23,8 +23,7 @@ import (
 // named runs the connection of a daemon with a name until the test ends, and waits until it is
 // served.
 func named(t *testing.T, server, id string) {
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{server}
+	cfg := brokertest.Config(server)
 	served := make(chan struct{}, 1)
 	c := mqtt.NewClient(mqtt.Options{
 		Config: cfg, ID: id, StateTopic: "edge/pi1/state", Filters: []string{"a"}, Counters: new(mqtt.Counters), ConnectTimeout: time.Minute,

@@ -58,8 +58,7 @@ func contribution(t *testing.T, sequence uint64, m int) (*core.Contribution, []b
 }
 
 func keeper(b *brokertest.Broker) *Keeper {
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{b.URL()}
+	cfg := brokertest.Config(b.URL())
 	return &Keeper{MQTT: cfg, Concept: "c", Limit: 4 << 10, quiet: 200 * time.Millisecond}
 }
 

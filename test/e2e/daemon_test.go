@@ -20,7 +20,6 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/exit"
 	"edge/internal/replay"
-	"edge/stream/mqtt"
 	"edge/test/harness"
 )
 
@@ -173,8 +172,7 @@ func TestLearningStaysOff(t *testing.T) {
 // request asks a daemon to switch learning and waits for its answer.
 func request(t *testing.T, b *brokertest.Broker, word string) {
 	t.Helper()
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{b.URL()}
+	cfg := brokertest.Config(b.URL())
 	answered := make(chan string, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
 	defer cancel()
@@ -281,8 +279,7 @@ func TestBrokenMessages(t *testing.T) {
 		var mu sync.Mutex
 		reasons := map[string]int{}
 		answered := 0
-		cfg := mqtt.DefaultConfig()
-		cfg.Servers = []string{b.URL()}
+		cfg := brokertest.Config(b.URL())
 		ready := make(chan struct{}, 10)
 		pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"edge/test/#"}, Receive: func(topic string, payload []byte, _ bool) {
 			mu.Lock()
@@ -381,8 +378,7 @@ func awaitOnline(t *testing.T, b *brokertest.Broker) {
 // TestReplayWaitsForADaemon starts a replay without a daemon: no row is published.
 func TestReplayWaitsForADaemon(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{b.URL()}
+	cfg := brokertest.Config(b.URL())
 	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
 	defer cancel()
 	var why string
@@ -412,19 +408,4 @@ func TestFormerTopicsAfterARestart(t *testing.T) {
 		}
 		d.Stop()
 	})
-}
-
-// keep publishes a retained message.
-func keep(t *testing.T, b *brokertest.Broker, topic, payload string) {
-	t.Helper()
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{b.URL()}
-	client, err := broker.Dial(t.Context(), cfg, broker.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if err := client.Publish(t.Context(), topic, 1, true, []byte(payload)); err != nil {
-		t.Fatalf("publish on %s: %v", topic, err)
-	}
 }

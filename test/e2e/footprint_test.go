@@ -12,9 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
-	"edge/stream/mqtt"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -54,14 +52,7 @@ http: {listen: ""}
 `, b.URL(), filepath.Join(t.TempDir(), "edge.db")))
 	d := harness.StartWith(t, config, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "GOMEMLIMIT=45MiB") })
 	d.Await("connected to the broker")
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{b.URL()}
-	ctx := t.Context()
-	pub, err := broker.NewPublisher(ctx, cfg, 1, broker.Listener{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pub.Close()
+	ctx, pub := t.Context(), brokertest.Publisher(t, b.URL())
 	const names, rounds, most = 64, 12, 51.0 // MB: the goal of the heap and 4 more
 	for i := range names * rounds {
 		x := make([]float64, 8)

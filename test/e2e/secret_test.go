@@ -9,9 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
-	"edge/stream/mqtt"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -47,12 +45,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		defer mu.Unlock()
 		output[place] += text + "\n"
 	}
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{b.URL()}
-	listener, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"#"}, Receive: func(topic string, payload []byte, _ bool) { note("topic "+topic, string(payload)) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := brokertest.Subscribe(t, b.URL(), []string{"#"}, func(topic string, payload []byte) { note("topic "+topic, string(payload)) })
 	defer listener.Close()
 
 	d := harness.Start(t, config)

@@ -13,7 +13,6 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
-	"edge/stream/mqtt"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -32,8 +31,7 @@ type session struct {
 func newSession(t *testing.T, connection string) *session {
 	t.Helper()
 	s := &session{t: t, rng: rand.New(rand.NewPCG(1, 2)), received: map[string][]string{}}
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{connection}
+	cfg := brokertest.Config(connection)
 	var err error
 	s.pub, err = broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"edge/test/#"}, Receive: func(topic string, payload []byte, retained bool) {
 		s.mu.Lock()

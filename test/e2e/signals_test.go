@@ -12,7 +12,6 @@ import (
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
-	"edge/stream/mqtt"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -126,9 +125,7 @@ func TestInputsAndStates(t *testing.T) {
     features: [p, door]`,
 		`[{topics: [plc/state], sticky: true, map: {"1": idle, "2": run}}]`)
 	s := newSession(t, b.URL())
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{b.URL()}
-	plc, err := broker.Dial(t.Context(), cfg, broker.Options{})
+	plc, err := broker.Dial(t.Context(), brokertest.Config(b.URL()), broker.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

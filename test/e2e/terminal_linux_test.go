@@ -117,7 +117,7 @@ func TestTopInATerminal(t *testing.T) {
 				{"info", `{"version":"v1","arch":"linux/arm","started":"2026-11-20T20:00:00Z","models":[{"name":"bearing","classes":["ok"]},{"name":"pump"}]}`, "bearing"},
 				{"bearing/metrics", `{"n":4711,"error":0.125,"log_loss":0.5,"window":{"n":100,"error":0.2,"log_loss":0.4},"classes":["ok"],"confusion":[[4711]]}`, "0.125"},
 			} {
-				keep(t, b, "edge/"+name+"/"+m[0], m[1])
+				b.Retain(t, "edge/"+name+"/"+m[0], m[1])
 				term.await(t, m[2])
 			}
 			term.await(t, "4711")

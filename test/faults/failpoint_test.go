@@ -16,10 +16,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/dataset"
-	"edge/stream/mqtt"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -222,16 +220,11 @@ func TestPanicInTheLearner(t *testing.T) {
 			sync.Mutex
 			received []string
 		}
-		cfg := mqtt.DefaultConfig()
-		cfg.Servers = []string{s.broker.URL()}
-		listener, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"edge/test/event"}, Receive: func(_ string, payload []byte, _ bool) {
+		listener := brokertest.Subscribe(t, s.broker.URL(), []string{"edge/test/event"}, func(_ string, payload []byte) {
 			events.Lock()
 			defer events.Unlock()
 			events.received = append(events.received, gjson.GetBytes(payload, "event").String()+": "+gjson.GetBytes(payload, "detail").String())
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		})
 		defer listener.Close()
 		starts := 1
 		again := func() *harness.Daemon {

@@ -16,7 +16,6 @@ import (
 	"edge/online"
 	core "edge/online/fleet"
 	"edge/stream/fleet"
-	"edge/stream/mqtt"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -67,9 +66,7 @@ http: {listen: ""}
 	}
 	peer := peerOf(t, plain)
 	messages := map[string][]byte{"peer": contributionOf(t, peer), fleet.BasisName: basisOf(t, peer)}
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{b.URL()}
-	client, err := broker.Dial(t.Context(), cfg, broker.Options{})
+	client, err := broker.Dial(t.Context(), brokertest.Config(b.URL()), broker.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

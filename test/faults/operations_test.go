@@ -26,7 +26,6 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/exit"
 	"edge/internal/replay"
-	"edge/stream/mqtt"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -175,9 +174,7 @@ func acks(op operation) (n int) {
 // publish publishes the labelled samples from one number to another, and then
 // unlabelled samples with the ids of asking.
 func (s *scenario) publish(number, from, to int, asking ...string) error {
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{s.broker.URL()}
-	pub, err := broker.NewPublisher(s.t.Context(), cfg, 1, broker.Listener{})
+	pub, err := broker.NewPublisher(s.t.Context(), brokertest.Config(s.broker.URL()), 1, broker.Listener{})
 	if err != nil {
 		return err
 	}
@@ -289,9 +286,7 @@ func (s *scenario) outage(start func(config, store string) *harness.Daemon, begi
 	config, store := s.configure(t, tap.URL(), s.runs)
 	var mu sync.Mutex
 	answered, events := map[string]int{}, []string{}
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{s.broker.URL()}
-	listener, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"edge/test/waveform/prediction", "edge/test/event"}, Receive: func(topic string, payload []byte, _ bool) {
+	listener := brokertest.Subscribe(t, s.broker.URL(), []string{"edge/test/waveform/prediction", "edge/test/event"}, func(topic string, payload []byte) {
 		mu.Lock()
 		defer mu.Unlock()
 		if strings.HasSuffix(topic, "event") {
@@ -299,10 +294,7 @@ func (s *scenario) outage(start func(config, store string) *harness.Daemon, begi
 			return
 		}
 		answered[gjson.GetBytes(payload, "id").String()]++
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	defer listener.Close()
 	happened := func(what ...string) bool {
 		mu.Lock()

@@ -16,11 +16,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
 	"edge/persist"
-	"edge/stream/mqtt"
 	"edge/test/harness"
 )
 
@@ -110,14 +108,9 @@ func TestStateFileTakenAway(t *testing.T) {
 			t.Parallel() // each waits for the daemon to look after the file, every 30 s
 			f := newFileScenario(t)
 			events := make(chan string, 100)
-			cfg := mqtt.DefaultConfig()
-			cfg.Servers = []string{f.broker.URL()}
-			listener, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: []string{"edge/test/event"}, Receive: func(_ string, payload []byte, _ bool) {
+			listener := brokertest.Subscribe(t, f.broker.URL(), []string{"edge/test/event"}, func(_ string, payload []byte) {
 				events <- gjson.GetBytes(payload, "event").String() + " " + gjson.GetBytes(payload, "detail").String()
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			})
 			defer listener.Close()
 			next := func(event, detail string) {
 				t.Helper()

@@ -19,7 +19,6 @@ import (
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/internal/replay"
-	"edge/stream/mqtt"
 	"edge/test/harness"
 )
 
@@ -107,8 +106,7 @@ type asking struct {
 
 func (s *soak) ask() *asking {
 	a := &asking{t: s.t, rows: dataset.NewWaveform(7), asked: map[string]time.Time{}}
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{s.broker.URL()}
+	cfg := brokertest.Config(s.broker.URL())
 	subscribed := make(chan struct{}, 1)
 	pub, err := broker.NewPublisher(s.t.Context(), cfg, 0, broker.Listener{Filters: []string{"edge/test/waveform/prediction", "asking/ready"}, Receive: func(topic string, payload []byte, _ bool) {
 		if topic == "asking/ready" {

@@ -30,7 +30,6 @@ import (
 	"edge/internal/replay"
 	"edge/internal/terminal"
 	"edge/persist"
-	"edge/stream/mqtt"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -213,14 +212,7 @@ func (s *soak) connect() {
 	if !brokertest.Eventually(s.tap.Subscribed) {
 		s.t.Fatalf("the daemon never subscribes:\n%s", s.daemon.Log())
 	}
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{s.broker.URL()}
-	pub, err := broker.NewPublisher(s.t.Context(), cfg, 1, broker.Listener{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(pub.Close)
-	s.publisher = pub
+	s.publisher = brokertest.Publisher(s.t, s.broker.URL())
 }
 
 // hostile are payloads without a sample to learn, which must cost little.

@@ -22,7 +22,6 @@ import (
 	"edge/internal/dataset"
 	"edge/online"
 	"edge/persist"
-	"edge/stream/mqtt"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -189,9 +188,7 @@ func compareJournal(t *testing.T, config, store string, rows []dataset.Row, tota
 
 // publishAnonymous publishes rows at some 500 a second until stop is closed.
 func publishAnonymous(t *testing.T, connection string, row func(int) *dataset.Row, stop chan struct{}, published *atomic.Int64) error {
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
+	pub, err := broker.NewPublisher(t.Context(), brokertest.Config(connection), 1, broker.Listener{})
 	if err != nil {
 		return err
 	}
@@ -338,13 +335,7 @@ func TestBurstWithoutIDs(t *testing.T) {
 			if !brokertest.Eventually(tap.Subscribed) {
 				t.Fatalf("the daemon never subscribes:\n%s", d.Log())
 			}
-			cfg := mqtt.DefaultConfig()
-			cfg.Servers = []string{connection.URL()}
-			pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer pub.Close()
+			pub := brokertest.Publisher(t, connection.URL())
 			sent := 0
 			for range bursts {
 				for i := range size {

@@ -24,7 +24,6 @@ import (
 	"edge/online/fleet"
 	"edge/persist"
 	core "edge/stream/fleet"
-	"edge/stream/mqtt"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -228,9 +227,7 @@ func (n *tortured) next(from *dataset.Waveform, row *dataset.Row) {
 
 // publish publishes some 100 rows a second until stop is closed.
 func (n *tortured) publish(connection string, stop chan struct{}) error {
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(n.t.Context(), cfg, 1, broker.Listener{})
+	pub, err := broker.NewPublisher(n.t.Context(), brokertest.Config(connection), 1, broker.Listener{})
 	if err != nil {
 		return err
 	}

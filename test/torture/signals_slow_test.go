@@ -13,7 +13,6 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/persist"
-	"edge/stream/mqtt"
 	"edge/stream/signal"
 	"edge/test/files"
 	"edge/test/harness"
@@ -156,9 +155,7 @@ func undisturbed(t *testing.T, path string, n int) map[string]bool {
 
 // publishRows publishes rows as fast as they are acknowledged. Their number is the tap's.
 func publishRows(t *testing.T, connection string, tap *harness.Tap, stop chan struct{}, n *int) error {
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
+	pub, err := broker.NewPublisher(t.Context(), brokertest.Config(connection), 1, broker.Listener{})
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/dataset"
 	"edge/internal/replay"
-	"edge/stream/mqtt"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -182,12 +181,7 @@ type tortureLoad struct {
 
 func (l *tortureLoad) start(t *testing.T, connection string) {
 	t.Helper()
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pub := brokertest.Publisher(t, connection)
 	go func() {
 		defer pub.Close()
 		l.done <- l.run(t, pub)

@@ -71,11 +71,40 @@ func Retained(t *testing.T, broker, topic string) string {
 // Subscribe subscribes at QoS 0 and publishes at QoS 1.
 func Subscribe(t *testing.T, connection string, filters []string, heard func(topic string, payload []byte)) *broker.Publisher {
 	t.Helper()
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{Filters: filters, Receive: func(topic string, payload []byte, _ bool) { heard(topic, payload) }})
+	pub, err := broker.NewPublisher(t.Context(), Config(connection), 1, broker.Listener{Filters: filters, Receive: func(topic string, payload []byte, _ bool) { heard(topic, payload) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return pub
+}
+
+// Config is the configuration of a client of the broker at an address.
+func Config(url string) mqtt.Config {
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{url}
+	return cfg
+}
+
+// Publisher returns a publisher at QoS 1, which is closed at the end of the test.
+func Publisher(t testing.TB, url string) *broker.Publisher {
+	t.Helper()
+	pub, err := broker.NewPublisher(t.Context(), Config(url), 1, broker.Listener{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pub.Close)
+	return pub
+}
+
+// Retain lets the broker keep a message.
+func (b *Broker) Retain(t testing.TB, topic, payload string) {
+	t.Helper()
+	client, err := broker.Dial(t.Context(), Config(b.URL()), broker.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Publish(t.Context(), topic, 1, true, []byte(payload)); err != nil {
+		t.Fatalf("publish on %s: %v", topic, err)
+	}
 }
