@@ -9,9 +9,9 @@ import (
 	"edge/stream/topic"
 )
 
-// sample predicts a reading, of which l is the begin of an example, for every model of the
+// predictReading predicts a reading, of which l is the begin of an example, for every model of the
 // stream. row is the row of the sample in the batch, or −1.
-func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, row int) {
+func (w *worker) predictReading(it *item, r *codec.Reading, l example, at topicMatch, row int) {
 	msg, src := it.msg, l.from
 	var sample uint64
 	if r.ID != "" {
@@ -83,7 +83,7 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 		}
 		p.judge()
 		if post.Fleet != nil {
-			p.raw.fleet = w.ofFleet(m, post, ws)
+			p.raw.fleet = w.reportFleet(m, post, ws)
 		}
 		l.query = w.ask(m, post, p, &l, it, ws)
 		w.publish(m, p)

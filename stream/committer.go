@@ -88,7 +88,7 @@ func (c *committer) run(ctx context.Context) {
 			return
 		}
 		if len(c.in.items) == 0 && !c.needsCommit() { // what waited for a slow disk needed no commit
-			c.works()
+			c.endTrouble()
 		}
 	}
 }

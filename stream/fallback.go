@@ -113,7 +113,7 @@ func (w *worker) answerDeferred() {
 	for msg, ok := w.deferred.Pop(); ok; msg, ok = w.deferred.Pop() {
 		w.routes = w.router.Find(w.routes[:0], msg.Topic)
 		for _, src := range w.routes {
-			w.arrived(src, msg)
+			w.noteArrival(src, msg)
 			if len(src.feeds) > 0 && refusePanic(w.read, &item{msg: msg, answerOnly: true}, src) == nil {
 				w.counts.observed.Add(1)
 			}

@@ -38,9 +38,9 @@ func (f *follower) follow(member string, set *core.Set) (*core.Merge, error) {
 // above which an event is published.
 const foreignAbove = 0.5
 
-// ofFleet returns the fleet's own answer in the last prediction, and publishes an
+// reportFleet returns the fleet's own answer in the last prediction, and publishes an
 // event if that is a class which this model hardly knows.
-func (w *worker) ofFleet(m *modelState, post *model.Posterior, ws *model.Workspace) model.Report {
+func (w *worker) reportFleet(m *modelState, post *model.Posterior, ws *model.Workspace) model.Report {
 	r, ok := post.Report(ws)
 	if !ok {
 		return model.Report{}

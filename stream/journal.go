@@ -43,7 +43,7 @@ func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) b
 		err := c.commitWatched(commit)
 		if err == nil {
 			if c.took <= slowCommit || len(c.in.items) == 0 {
-				c.works()
+				c.endTrouble()
 			}
 			return true
 		}
@@ -99,9 +99,9 @@ func (c *committer) degrade(as trouble, why, message string) {
 	}
 }
 
-// works notes that nothing waits for the journal any more. It reports that after a failure, and where
+// endTrouble notes that nothing waits for the journal any more. It reports that after a failure, and where
 // commits were slow, once none has been for calmAfter.
-func (c *committer) works() {
+func (c *committer) endTrouble() {
 	if c.counts.degraded.Swap(false) {
 		wake(c.turned)
 	}

@@ -31,13 +31,13 @@ func (c *committer) process(it *item, l *example, now time.Time) (more bool, err
 	switch {
 	case l.to != nil:
 	case l.by != nil:
-		return c.selected(it, l, now), nil
+		return c.takeSelection(it, l, now), nil
 	default:
-		c.label(it, l, now)
+		c.takeLabel(it, l, now)
 		return false, nil
 	}
 	c.expire(l.to, now)
-	c.sample(it, l, now)
+	c.takeSample(it, l, now)
 	return false, nil
 }
 
@@ -82,8 +82,8 @@ func (c *committer) countRepetition(m *modelState) {
 	c.counts.redelivered.Add(1)
 }
 
-// sample learns a labelled sample, or stores an unlabelled one until its label comes.
-func (c *committer) sample(it *item, l *example, now time.Time) {
+// takeSample learns a labelled sample, or stores an unlabelled one until its label comes.
+func (c *committer) takeSample(it *item, l *example, now time.Time) {
 	m := l.to
 	x, probs, parts := l.x, l.probs, l.parts
 	waits := l.wait != 0 && m.Pending.Max > 0
@@ -108,7 +108,7 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 		return
 	}
 	if before != nil && !before.same(&one) {
-		c.reused(it, l)
+		c.countReuse(it, l)
 		before = nil
 	}
 	if l.label != "" {
@@ -202,9 +202,9 @@ func (p *pendingSample) same(other *pendingSample) bool {
 	return p.sample.Identity == other.sample.Identity
 }
 
-// reused counts a sample whose id another sample had, and logs a warning for the first
+// countReuse counts a sample whose id another sample had, and logs a warning for the first
 // one of a stream.
-func (c *committer) reused(it *item, l *example) {
+func (c *committer) countReuse(it *item, l *example) {
 	c.counts.idReused.Add(1)
 	if l.from.idReused.Swap(true) {
 		return
@@ -243,8 +243,8 @@ func (c *committer) acceptLabel(it *item, l *example, m *modelState) bool {
 	return false
 }
 
-// label learns the samples of a late label.
-func (c *committer) label(it *item, l *example, now time.Time) {
+// takeLabel learns the samples of a late label.
+func (c *committer) takeLabel(it *item, l *example, now time.Time) {
 	var (
 		reached bool // a sample was found, or was labelled before
 		why     = unknownID(l.id)

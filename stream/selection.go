@@ -41,8 +41,8 @@ type selectionResult struct {
 	shared   []string // ids under which samples of several devices wait
 }
 
-// selection prepares a label that names its samples otherwise than by one id.
-func (w *worker) selection(it *item, src *source, r *codec.Reading, captured []string) error {
+// locateSelection prepares a label that names its samples otherwise than by one id.
+func (w *worker) locateSelection(it *item, src *source, r *codec.Reading, captured []string) error {
 	s, msg := r.Selection, it.msg
 	if s.Seq > 0 && len(src.models) > 1 {
 		return codec.Refuse(codec.BadID, "seq numbers the predictions of one model: send the label to the topic of that model, or set model for these topics")
@@ -98,10 +98,10 @@ func (t *labelTarget) locate(src *source, topic string, captured []string, strea
 	return nil
 }
 
-// selected learns the samples that a label names otherwise than by one id, and answers
+// takeSelection learns the samples that a label names otherwise than by one id, and answers
 // what became of them once that is durable. It reports true if the group must be committed
 // before more of them are learnt.
-func (c *committer) selected(it *item, l *example, now time.Time) (more bool) {
+func (c *committer) takeSelection(it *item, l *example, now time.Time) (more bool) {
 	for ; l.done < len(l.targets); l.done++ {
 		t := &l.targets[l.done]
 		m := t.to

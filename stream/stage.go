@@ -184,7 +184,7 @@ func (w *worker) take(it *item, src *source) error {
 	}
 	st.touch(it)
 	for i := range st.messages {
-		w.made(it, st, st.Take(&st.messages[i]))
+		w.predictSamples(it, st, st.Take(&st.messages[i]))
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (w *worker) endLabel(it *item, src *source, err error) {
 		}
 		for _, named := range devices {
 			device := src.match(it.msg.Topic, named).device
-			w.made(it, st, st.EndLabel(device, signal.FromTime(it.msg.Arrived), it.msg.Retained || w.away() > 0))
+			w.predictSamples(it, st, st.EndLabel(device, signal.FromTime(it.msg.Arrived), it.msg.Retained || w.away() > 0))
 		}
 	}
 }
@@ -270,8 +270,8 @@ func (st *stage) touch(it *item) {
 	}
 }
 
-// made predicts the samples of a stage, and adds them to an item.
-func (w *worker) made(it *item, st *stage, samples []signal.Sample) {
+// predictSamples predicts the samples of a stage, and adds them to an item.
+func (w *worker) predictSamples(it *item, st *stage, samples []signal.Sample) {
 	for i := range samples {
 		s := &samples[i]
 		st.course.Values, st.course.From, st.course.To = s.Course, s.Start, s.Time
@@ -287,7 +287,7 @@ func (w *worker) made(it *item, st *stage, samples []signal.Sample) {
 		it.values = append(it.values, s.X...)
 		at := topicMatch{levels: st.levels(s.Device), device: s.Device}
 		r := codec.Reading{ID: string(s.ID), X: it.values[from:], Label: s.Label, RawTime: string(appendTime(nil, signal.ToTime(s.Time)))}
-		w.sample(it, &r, example{
+		w.predictReading(it, &r, example{
 			from: st.of, label: r.Label, device: s.Device, entry: i,
 			window: window{made: true, own: s.Own, detached: s.Own || !st.tied, known: s.Sticky, thin: thin, from: s.Start, to: s.Time, course: &st.course},
 		}, at, -1)

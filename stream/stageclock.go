@@ -62,7 +62,7 @@ func (w *worker) tick() {
 		it := newItem(w.items, ownMessage(now))
 		err := refusePanic(func(it *item, _ *source) error {
 			st.touch(it)
-			w.made(it, st, st.Clock(signal.FromTime(now)))
+			w.predictSamples(it, st, st.Clock(signal.FromTime(now)))
 			return nil
 		}, it, st.of)
 		if err != nil {

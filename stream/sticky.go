@@ -79,7 +79,7 @@ func (w *worker) setState(it *item, src *source) error {
 			continue
 		}
 		st.touch(it)
-		w.made(it, st, st.SetState(device, word, signal.FromTime(msg.Arrived), msg.Retained, w.away() > 0))
+		w.predictSamples(it, st, st.SetState(device, word, signal.FromTime(msg.Arrived), msg.Retained, w.away() > 0))
 	}
 	return errors.Join(errs...)
 }

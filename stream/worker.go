@@ -82,11 +82,11 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			w.ring.Release(size)
 			w.counts.held.Store(int64(len(w.held)))
 		case <-in:
-			w.reading(w.handleReady)
+			w.withReader(w.handleReady)
 		case <-tick:
-			w.reading(w.tick)
+			w.withReader(w.tick)
 		case <-w.deferred.Ready():
-			w.reading(w.answerDeferred)
+			w.withReader(w.answerDeferred)
 		case <-stop:
 			stop = nil
 		case <-ctx.Done():
@@ -94,8 +94,8 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-// reading calls a function that reads snapshots.
-func (w *worker) reading(do func()) {
+// withReader calls a function that reads snapshots.
+func (w *worker) withReader(do func()) {
 	w.batch.readers.Enter()
 	do()
 	w.batch.readers.Leave()
@@ -115,7 +115,7 @@ func (w *worker) handle(it *item) {
 		w.report.refuse(w.unrouted, nil, msg, refuseUnrouted(msg.Topic))
 	}
 	for _, src := range w.routes {
-		w.arrived(src, msg)
+		w.noteArrival(src, msg)
 		src.received.Add(1)
 		read := w.read
 		if src.handle != nil {
@@ -128,8 +128,8 @@ func (w *worker) handle(it *item) {
 	w.forward(it)
 }
 
-// arrived notes the time of a message of a source.
-func (w *worker) arrived(src *source, msg *mqtt.Message) {
+// noteArrival notes the time of a message of a source.
+func (w *worker) noteArrival(src *source, msg *mqtt.Message) {
 	src.last.set(msg.Arrived)
 	if src.handle == nil {
 		w.counts.lastMessage.set(msg.Arrived)
@@ -280,7 +280,7 @@ func (w *worker) read(it *item, src *source) error {
 		w.dropOwnLabel(src, msg, r)
 		switch {
 		case r.Selection != nil && r.Label != "":
-			if err := w.selection(it, src, r, from.levels); err != nil {
+			if err := w.locateSelection(it, src, r, from.levels); err != nil {
 				return err
 			}
 		case r.X != nil:
@@ -288,9 +288,9 @@ func (w *worker) read(it *item, src *source) error {
 			if row >= 0 {
 				at += i
 			}
-			w.sample(it, r, example{from: src, label: r.Label, weight: r.Weight, device: from.device, entry: i, mayRepeat: msg.Retained}, from, at)
+			w.predictReading(it, r, example{from: src, label: r.Label, weight: r.Weight, device: from.device, entry: i, mayRepeat: msg.Retained}, from, at)
 		case r.Label != "":
-			if err := w.label(it, src, r, from.levels, i); err != nil {
+			if err := w.locateLabel(it, src, r, from.levels, i); err != nil {
 				return err
 			}
 		}
@@ -298,8 +298,8 @@ func (w *worker) read(it *item, src *source) error {
 	return nil
 }
 
-// label finds the samples of a label without features.
-func (w *worker) label(it *item, src *source, r *codec.Reading, captured []string, entry int) error {
+// locateLabel finds the samples of a label without features.
+func (w *worker) locateLabel(it *item, src *source, r *codec.Reading, captured []string, entry int) error {
 	msg := it.msg
 	l := example{
 		from: src, label: r.Label, weight: r.Weight, chosen: chosen{id: r.ID},
