@@ -24,12 +24,12 @@ func (p *brokerProbe) retained(ctx context.Context) (err error) {
 		return err
 	}
 	defer keeper.Close()
-	if err := p.publishOver(ctx, keeper, topic, true, []byte("kept")); err != nil && ctx.Err() == nil {
+	if err := p.retain(ctx, keeper, topic, []byte("kept")); err != nil && ctx.Err() == nil {
 		p.d.fail(name, "the broker refuses them and ends the connection: "+err.Error()+"; a daemon could not stay connected", "allow them (mosquitto, EMQX: retain_available true)")
 		return nil
 	}
 	defer func() { // also where the test failed
-		err = errors.Join(err, p.publishOver(context.WithoutCancel(ctx), keeper, topic, true, nil))
+		err = errors.Join(err, p.remove(ctx, keeper, topic))
 	}()
 	kept, err := p.finds(ctx, topic, topic)
 	if err != nil {
@@ -61,11 +61,11 @@ func (p *brokerProbe) severalRetained(ctx context.Context, keeper *broker.Client
 	prefix := p.topic + "/kept"
 	for i := range several {
 		topic := fmt.Sprint(prefix, i)
-		if err := p.publishOver(ctx, keeper, topic, true, []byte("kept")); err != nil {
+		if err := p.retain(ctx, keeper, topic, []byte("kept")); err != nil {
 			return err
 		}
 		defer func() {
-			err = errors.Join(err, p.publishOver(context.WithoutCancel(ctx), keeper, topic, true, nil))
+			err = errors.Join(err, p.remove(ctx, keeper, topic))
 		}()
 	}
 	n, err := p.delivered(ctx, p.topic+"/+", p.qos, several, func(m broker.Message) bool {

@@ -100,7 +100,7 @@ func (p *brokerProbe) keeps(ctx context.Context, topics fleet.Topics, member str
 		return false, err
 	}
 	defer writer.Close()
-	refused := p.publishOver(ctx, writer, probe.Topic, true, probe.Payload) != nil
+	refused := p.retain(ctx, writer, probe.Topic, probe.Payload) != nil
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
@@ -108,7 +108,7 @@ func (p *brokerProbe) keeps(ctx context.Context, topics fleet.Topics, member str
 		return false, nil
 	}
 	defer func() {
-		err = errors.Join(err, p.publishOver(context.WithoutCancel(ctx), writer, probe.Topic, true, nil))
+		err = errors.Join(err, p.remove(ctx, writer, probe.Topic))
 	}()
 	return p.delivers(ctx, topics.Contribution(member)+"/+", 0, func(m broker.Message) bool {
 		return m.Topic == probe.Topic && len(m.Payload) == bytes

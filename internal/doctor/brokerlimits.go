@@ -180,7 +180,7 @@ func (p *brokerProbe) passes(ctx context.Context, size int) (bool, error) {
 	if _, err := p.subscribe(ctx, c, topic, p.qos); err != nil { // Moquette drops smaller ones of QoS 0
 		return false, err
 	}
-	if p.publishOver(ctx, c, topic, false, make([]byte, size)) != nil {
+	if p.publishOver(ctx, c, topic, make([]byte, size)) != nil {
 		return false, ctx.Err() // the broker has ended the connection
 	}
 	return in.wait(ctx, 1, p.d.within.answer) == 1, ctx.Err()

@@ -35,7 +35,7 @@ func (p *brokerProbe) names(ctx context.Context) error {
 		return err
 	}
 	before := in.wait(ctx, 1, p.d.within.quiet) // of a daemon that has just connected
-	if err := p.publishOver(ctx, c, topic, false, []byte(whoIsThere)); err != nil {
+	if err := p.publishOver(ctx, c, topic, []byte(whoIsThere)); err != nil {
 		return err
 	}
 	n := in.wait(ctx, before+1, p.d.within.answer)

@@ -144,10 +144,22 @@ func (p *brokerProbe) unsubscribe(ctx context.Context, c *broker.Client, filter 
 }
 
 // publishOver publishes a message over a connection.
-func (p *brokerProbe) publishOver(ctx context.Context, c *broker.Client, topic string, retained bool, payload []byte) error {
+func (p *brokerProbe) publishOver(ctx context.Context, c *broker.Client, topic string, payload []byte) error {
 	ctx, cancel := p.step(ctx)
 	defer cancel()
-	return c.Publish(ctx, topic, p.qos, retained, payload)
+	return c.Publish(ctx, topic, p.qos, false, payload)
+}
+
+// retain publishes a retained message over a connection.
+func (p *brokerProbe) retain(ctx context.Context, c *broker.Client, topic string, payload []byte) error {
+	ctx, cancel := p.step(ctx)
+	defer cancel()
+	return c.Publish(ctx, topic, p.qos, true, payload)
+}
+
+// remove removes a retained message, also after the end of ctx.
+func (p *brokerProbe) remove(ctx context.Context, c *broker.Client, topic string) error {
+	return p.retain(context.WithoutCancel(ctx), c, topic, nil)
 }
 
 // publish publishes a message over the probe's publisher.
