@@ -1,21 +1,26 @@
 // Package lab holds the parts that the other approximations of edge's model share: the data, the
 // sparse posterior, sites and their gradients, the factors of an observation and the
-// optimisers. One package below it is one method of the literature:
+// optimisers. Packages below it are one method of the literature each:
 //
-//	ep       expectation propagation with a site for each pair of classes, in three schedules
-//	tied     stochastic expectation propagation: tied sites, pairs or robust, and its evidence
-//	rep      expectation propagation on the robust likelihood with the exact probability
-//	gfitc    expectation propagation on the marginal prior (generalised FITC)
-//	vi       variational inference: L-BFGS, Adam, natural gradients
-//	fullep   expectation propagation without inducing points, classes correlated
-//	binary   one latent function for two classes: Laplace, EP, VI
-//	studentt Student-t processes: bounds, EP, and the published objectives
-//	exact    log evidences of tiny problems by orthant probabilities
-//	offline  edge's offline training
-//	linear   soft-max regression, the simplest alternative
-//	compare  all of them on the same splits
-//	published  the experiments of the paper behind the model
+//	ep        expectation propagation with a site for each pair of classes, in three schedules
+//	tied      stochastic expectation propagation: tied sites, pairs or robust, and its evidence
+//	rep       expectation propagation on the robust likelihood with the exact probability
+//	gfitc     expectation propagation on the marginal prior (generalised FITC)
+//	vi        variational inference: L-BFGS, Adam, natural gradients
+//	fullep    expectation propagation without inducing points, classes correlated
+//	binary    one latent function for two classes: Laplace, EP, VI
+//	studentt  Student-t processes: bounds, EP, and the published objectives
+//	offline   edge's offline training
+//	linear    soft-max regression, the simplest alternative
+//
+// and others compare and check them:
+//
+//	compare             all methods on the same splits
+//	published           the experiments of the paper behind the model
 //	published/tprocess  the published experiments with Student-t processes
+//	fleet               learners that exchange what they have learnt, without a broker
+//	exact               log evidences of tiny problems by orthant probabilities
+//	labtest             what the tests of these packages share
 //
 // A method is a function from a Problem to a Classifier (method.go). Another one is a package
 // below lab, built on the parts here, and a line in compare.Methods.

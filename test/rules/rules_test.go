@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -114,6 +115,32 @@ func TestLayers(t *testing.T) {
 	for name := range layer {
 		if !found[name] {
 			t.Errorf("%s has a layer and does not exist: take it out of the table", name)
+		}
+	}
+}
+
+// The table in ARCHITECTURE.md names each package of the program, but for those below lab. The
+// names in a row after the first one are in its folder, if they are not whole.
+func TestArchitectureNamesThePackages(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| package | content |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	named := map[string]bool{}
+	for row := range strings.Lines(table) {
+		folder := ""
+		for i, name := range regexp.MustCompile("`[^`]+`").FindAllString(strings.Split(row, "|")[1], -1) {
+			if name = strings.Trim(name, "`"); i == 0 {
+				folder = path.Dir(name)
+			}
+			named[name], named[path.Join(folder, name)] = true, true
+		}
+	}
+	for _, p := range read(t, packages) {
+		if !named[p.name()] && !below(p.name(), "lab") {
+			t.Errorf("the table does not name %s", p.name())
 		}
 	}
 }
