@@ -10,7 +10,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"edge/internal/exit"
-	"edge/internal/process"
+	"edge/internal/timing"
 	"edge/stream/mqtt"
 )
 
@@ -132,7 +132,7 @@ func (p *Publisher) Publish(ctx context.Context, topic string, payload []byte) e
 		if p.send(m) {
 			return nil
 		}
-		if err := process.Sleep(ctx, publisherPolling); err != nil {
+		if err := timing.Sleep(ctx, publisherPolling); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (p *Publisher) waitFor(ctx context.Context, limit int) error {
 			return err
 		}
 		if token.Error() != nil { // the next connection sends it again
-			if err := process.Sleep(ctx, publisherPolling); err != nil {
+			if err := timing.Sleep(ctx, publisherPolling); err != nil {
 				return err
 			}
 		}

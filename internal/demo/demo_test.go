@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"edge/internal/exit"
-	"edge/internal/process"
+	"edge/internal/timing"
 	"edge/online"
 	"edge/stream"
 )
@@ -66,7 +66,7 @@ func (l *slowLearner) Status() *online.Status { s := l.status; return &s }
 
 func (l *slowLearner) Idle(ctx context.Context) error {
 	for ; l.groups > 0; l.groups-- {
-		if err := process.Sleep(ctx, time.Minute); err != nil {
+		if err := timing.Sleep(ctx, time.Minute); err != nil {
 			return err
 		}
 		l.status.Seq += 10

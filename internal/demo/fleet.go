@@ -14,8 +14,8 @@ import (
 	"edge/internal/broker/embedded"
 	"edge/internal/dataset"
 	"edge/internal/exit"
-	"edge/internal/process"
 	"edge/internal/terminal"
+	"edge/internal/timing"
 )
 
 // Bounds of Config.Fleet.
@@ -362,7 +362,7 @@ func (f *fleet) learnt(ctx context.Context, n *fleetNode) error {
 // await polls until done, and reports false after a time without.
 func (f *fleet) await(ctx context.Context, within time.Duration, done func() bool) bool {
 	for until := time.Now().Add(within); !done(); {
-		if time.Now().After(until) || process.Sleep(ctx, fleetPoll) != nil {
+		if time.Now().After(until) || timing.Sleep(ctx, fleetPoll) != nil {
 			return false
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"edge/internal/broker"
-	"edge/internal/process"
+	"edge/internal/timing"
 	"edge/stream/mqtt"
 	"edge/stream/signal"
 )
@@ -121,7 +121,7 @@ func (s *sensor) Play(ctx context.Context, connection mqtt.Config) (samples int,
 	}
 	defer pub.Close()
 	for !s.ready() {
-		if err := process.Sleep(ctx, learntPoll); err != nil {
+		if err := timing.Sleep(ctx, learntPoll); err != nil {
 			return 0, err
 		}
 	}
@@ -154,7 +154,7 @@ func (s *sensor) Play(ctx context.Context, connection mqtt.Config) (samples int,
 func (s *sensor) pace(ctx context.Context, begin time.Time) error {
 	if s.rate > 0 {
 		due := begin.Add(time.Duration(float64((s.sent+1)*messageRows) / s.rate * float64(time.Second)))
-		if err := process.Sleep(ctx, time.Until(due)); err != nil {
+		if err := timing.Sleep(ctx, time.Until(due)); err != nil {
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func (s *sensor) pace(ctx context.Context, begin time.Time) error {
 		if time.Since(since) > aheadPatience {
 			s.lost += ahead()
 		}
-		if err := process.Sleep(ctx, time.Millisecond); err != nil {
+		if err := timing.Sleep(ctx, time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"edge/internal/process"
+	"edge/internal/timing"
 	"edge/online"
 	"edge/stream"
 )
@@ -71,7 +71,7 @@ func learnt(ctx context.Context, l learner, rows uint64) error {
 		if s.Scores.N >= rows || time.Since(since) >= learntWait {
 			return nil
 		}
-		if err := process.Sleep(ctx, learntPoll); err != nil {
+		if err := timing.Sleep(ctx, learntPoll); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"edge/internal/broker"
-	"edge/internal/process"
+	"edge/internal/timing"
 	"edge/stream/codec"
 	"edge/stream/field"
 )
@@ -106,7 +106,7 @@ func (p *brokerProbe) untilMark(ctx context.Context, in *inbox, n, limit int) (i
 		if time.Now().After(end) {
 			return 0, fmt.Errorf("what was published on %s did not come within %v", p.mark(), p.d.within.step)
 		}
-		if err := process.Sleep(ctx, poll); err != nil {
+		if err := timing.Sleep(ctx, poll); err != nil {
 			return 0, err
 		}
 	}

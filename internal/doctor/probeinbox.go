@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"edge/internal/broker"
-	"edge/internal/process"
+	"edge/internal/timing"
 )
 
 // inbox counts the messages that a client receives.
@@ -51,7 +51,7 @@ func (b *inbox) wait(ctx context.Context, n int, first time.Duration) int {
 			since, patience = b.last, b.quiet
 		}
 		b.mu.Unlock()
-		if total >= n || time.Since(since) > patience || process.Sleep(ctx, poll) != nil {
+		if total >= n || time.Since(since) > patience || timing.Sleep(ctx, poll) != nil {
 			return total
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"edge/internal/dataset"
-	"edge/internal/process"
 	"edge/internal/report"
+	"edge/internal/timing"
 	"edge/online"
 	"edge/online/score"
 )
@@ -36,7 +36,7 @@ var ErrInterrupted = errors.New("interrupted")
 
 // await returns the error of f, or ErrInterrupted once the context ends.
 func await(ctx context.Context, f func() error) error {
-	err := process.Await(ctx, f)
+	err := timing.Await(ctx, f)
 	if err != nil && err == ctx.Err() {
 		err = ErrInterrupted
 	}

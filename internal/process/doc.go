@@ -1,5 +1,4 @@
 // Package process reads facts about the running process from the operating
 // system and from the build: processor time, memory, version, and whether a path
-// can be written. A system without a figure gives 0. It also pauses for a time,
-// repeats at intervals, and leaves alone what nothing interrupts.
+// can be written. A system without a figure gives 0.
 package process

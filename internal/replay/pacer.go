@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"edge/internal/process"
+	"edge/internal/timing"
 )
 
 // pacer spaces events evenly. After a pause it catches up for at most catchUp.
@@ -28,5 +28,5 @@ func (p *pacer) wait(ctx context.Context) error {
 	}
 	due := p.next
 	p.next = due.Add(duration(float64(time.Second) / p.rate))
-	return process.Sleep(ctx, due.Sub(now))
+	return timing.Sleep(ctx, due.Sub(now))
 }

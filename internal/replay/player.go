@@ -16,7 +16,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/dataset"
 	"edge/internal/exit"
-	"edge/internal/process"
+	"edge/internal/timing"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 )
@@ -136,7 +136,7 @@ func (b *playback) tellIdle(ctx context.Context) error {
 		return nil
 	}
 	for since := time.Now(); len(models) > 0 && time.Since(since) < idlePatience; _, models = b.follower.idle() {
-		if err := process.Sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := timing.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func (b *playback) publishRows(ctx context.Context) error {
 			return err
 		}
 		if b.Ahead > 0 && b.follower.behind() {
-			if err := process.Sleep(ctx, behindPause); err != nil {
+			if err := timing.Sleep(ctx, behindPause); err != nil {
 				return err
 			}
 		}
@@ -248,7 +248,7 @@ func (p *Player) checkLabels(labels []string) error {
 // the last queries.
 func (b *playback) finish(ctx context.Context) error {
 	for len(b.late) > 0 {
-		if err := process.Sleep(ctx, time.Until(b.late[0].at)); err != nil {
+		if err := timing.Sleep(ctx, time.Until(b.late[0].at)); err != nil {
 			return err
 		}
 		if err := b.publishDelayed(ctx); err != nil {
@@ -266,7 +266,7 @@ func (b *playback) finish(ctx context.Context) error {
 		return err
 	}
 	for more := true; more; { // an answer makes room for another query
-		if err := process.Sleep(ctx, askPatience); err != nil {
+		if err := timing.Sleep(ctx, askPatience); err != nil {
 			return err
 		}
 		var err error

@@ -13,8 +13,8 @@ import (
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/internal/exit"
-	"edge/internal/process"
 	"edge/internal/report"
+	"edge/internal/timing"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
@@ -240,7 +240,7 @@ func (b *playback) publishRaw(ctx context.Context) error {
 			if first < 0 {
 				first = row.Time
 			}
-			err = process.Sleep(ctx, time.Until(begun.Add(duration(float64(row.Time-first)/b.Speed))))
+			err = timing.Sleep(ctx, time.Until(begun.Add(duration(float64(row.Time-first)/b.Speed))))
 		} else if err == nil {
 			err = pace.wait(ctx)
 		}
@@ -268,11 +268,11 @@ func (b *playback) slowDown(ctx context.Context, row int) error {
 	since := row - b.sampled
 	if b.Ahead == 0 || b.Speed > 0 || since < unconfirmed || since%slowRows != 0 {
 		if b.Ahead > 0 && b.follower.behind() {
-			return process.Sleep(ctx, behindPause)
+			return timing.Sleep(ctx, behindPause)
 		}
 		return nil
 	}
-	return process.Sleep(ctx, slowPause)
+	return timing.Sleep(ctx, slowPause)
 }
 
 // expectSample records a sample before the row that completes it is sent.

@@ -13,9 +13,9 @@ import (
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/internal/exit"
-	"edge/internal/process"
 	"edge/internal/report"
 	"edge/internal/terminal"
+	"edge/internal/timing"
 	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/mqtt"
@@ -170,7 +170,7 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	}
 	p.leaveWords(format)
 	var summary dataset.Summary
-	err = process.Await(ctx, func() (err error) { summary, err = dataset.Summarize(src.Path, format); return err })
+	err = timing.Await(ctx, func() (err error) { summary, err = dataset.Summarize(src.Path, format); return err })
 	if ctx.Err() != nil {
 		return nil, nil // interrupted: no row so far
 	} else if err != nil {
@@ -195,7 +195,7 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 		p.Scores = &publishedScores{Total: max(total, 0)}
 	}
 	rows := &fileRows{path: src.Path, format: format, selection: src.Selection, loop: src.Loop}
-	if err := process.Await(ctx, rows.open); ctx.Err() != nil {
+	if err := timing.Await(ctx, rows.open); ctx.Err() != nil {
 		return nil, nil // interrupted
 	} else if err != nil {
 		return nil, err

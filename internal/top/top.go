@@ -11,8 +11,8 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/exit"
-	"edge/internal/process"
 	"edge/internal/terminal"
+	"edge/internal/timing"
 	"edge/stream/field"
 	"edge/stream/mqtt"
 )
@@ -49,7 +49,7 @@ func (t *Viewer) Run(ctx context.Context, cfg mqtt.Config, in io.Reader, out io.
 	defer w.publisher.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	var measuring sync.WaitGroup
-	measuring.Go(func() { process.Every(ctx, measureEvery, func() { w.state.tick(time.Now()) }) })
+	measuring.Go(func() { timing.Every(ctx, measureEvery, func() { w.state.tick(time.Now()) }) })
 	defer measuring.Wait()
 	defer cancel()
 	if terminal.IsTerminal(out) && !t.Once && !t.AsJSON {
@@ -61,7 +61,7 @@ func (t *Viewer) Run(ctx context.Context, cfg mqtt.Config, in io.Reader, out io.
 // print prints a snapshot at intervals until ctx ends, or once.
 func (t *Viewer) print(ctx context.Context, w *client, out io.Writer) error {
 	for first := true; ; first = false {
-		if err := process.Sleep(ctx, t.Interval); err != nil {
+		if err := timing.Sleep(ctx, t.Interval); err != nil {
 			return nil
 		}
 		v := w.snapshot()
@@ -130,7 +130,7 @@ func onlyNode(ctx context.Context, cfg mqtt.Config) (string, error) {
 		return "", err
 	}
 	defer p.Close()
-	if err := process.Sleep(ctx, lookForNodes); err != nil {
+	if err := timing.Sleep(ctx, lookForNodes); err != nil {
 		return "", err
 	}
 	mu.Lock()

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"edge/internal/process"
 	"edge/internal/report"
+	"edge/internal/timing"
 	"edge/online/score"
 )
 
@@ -19,7 +19,7 @@ func (m *Monitor) traceAll(ctx context.Context) {
 		for _, served := range m.deployment().Models {
 			m.trace(served.Name, &served.Loop.Status().Scores)
 		}
-		if process.Sleep(ctx, traceInterval) != nil {
+		if timing.Sleep(ctx, traceInterval) != nil {
 			return
 		}
 		select {

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"edge/internal/process"
+	"edge/internal/timing"
 )
 
 const (
@@ -30,7 +30,7 @@ func (w *Server) follow(rw http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(w.closing, cancel)()
 	rw.Header().Set("Content-Type", "text/event-stream")
 	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.Timeouts.ViewerReads}
-	process.Every(ctx, followEvery, func() {
+	timing.Every(ctx, followEvery, func() {
 		served := w.monitor.model(name) // a reload may have replaced or removed it
 		s.send("node", w.monitor.describeNode())
 		if served != nil {

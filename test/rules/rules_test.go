@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"stream/codec"},
 	{"stream/mqtt", "stream/fleet"},
 	{"stream"},
-	{"internal/exit", "internal/terminal", "internal/process"},
+	{"internal/exit", "internal/terminal", "internal/process", "internal/timing"},
 	{"internal/dataset"},
 	{"internal/config"},
 	{"internal/broker", "internal/report", "internal/statefile"},

@@ -1,4 +1,6 @@
-package process
+// Package timing waits, until a context ends: for a time, at intervals, or for a function
+// that nothing interrupts.
+package timing
 
 import (
 	"context"
