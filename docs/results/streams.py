@@ -6,8 +6,8 @@ streams.py opponents [--only TEXT] [--seeds N]    opponents.py on every case →
 streams.py table [--only TEXT]                    prints the tables from streams.csv and opponents.csv
 streams.py page                                   writes all tables into streams.md, between its two comments
 
-PROGRAM names a column of the tables: "edge", "alone" (the SEP posterior without experts
-and order of labels, FLAGS --alone), "before"; of "former", edge with an earlier step, there is no column. Results are kept and not computed again
+PROGRAM names a column of the tables: "edge", or "alone" (the SEP posterior without
+experts and order of labels, FLAGS --alone). Results are kept and not computed again
 unless --again is given; opponents.jsonl goes to $RESULTS (default: the folder of this
 script) and takes up where it stopped. --only takes cases whose name contains TEXT.
 """
@@ -209,13 +209,12 @@ TITLES = {
     "batch100": "Labels after each minibatch of 100",
     "batch16": "Labels after each minibatch of 16",
     "at-once": "Label before the next row: the defaults",
-    "batch100-M100": "Labels after each minibatch of 100, M = 100",
-    "batch16-M100": "Labels after each minibatch of 16, M = 100",
+    "late": "Labels 50 rows late",
     "functions": "Boundaries that a smooth kernel cannot follow, minibatches of 100",
     "orders": "Frequencies, order and wild values, minibatches of 100",
     "small": "Small sets, minibatches of 16",
-    "late": "Labels 50 rows late",
 }
+MORE_POINTS = {"batch100-M100": "batch100", "batch16-M100": "batch16"}  # tables of M = 100, and of M = 50
 
 
 def number(row, figure):
@@ -230,68 +229,90 @@ def cell(value, best, digits=4):
     return f"**{text}**" if best is not None and value <= best else text
 
 
-def line(edge, alone, before, opponents):
-    """Cells of one data set: before, alone, edge and the best opponent, for error and nll."""
+def line(edge, alone, opponents):
+    """Cells of one data set: alone, edge and the best opponent, for error and nll."""
     cells = []
     for figure in ("error", "nll"):
         rival = min(opponents, key=lambda r: float(r[figure]), default=None)
-        ours = [number(before, figure), number(alone, figure), number(edge, figure)]
-        best = min(ours[2], number(rival, figure)) if edge and rival else None
-        cells += [cell(v, None) for v in ours[:2]] + [cell(ours[2], best), cell(number(rival, figure), best)]
+        best = min(number(edge, figure), number(rival, figure)) if edge and rival else None
+        cells += [cell(number(alone, figure), None), cell(number(edge, figure), best), cell(number(rival, figure), best)]
         cells[-1] += f" {rival['method']}, {rival['variant']}" if rival else ""
     return cells
 
 
+def rivals(case, edge, opponents):
+    """The other learners that were given the same rows and labels as edge."""
+    return [r for r in opponents if edge and (r["dataset"], r["protocol"]) == (case.dataset, case.rivals)
+            and int(r["n"]) == int(edge["rows"])]
+
+
 def print_table(title, rows, programs, opponents):
     """One table; rows are the cases of it."""
-    print(f"## {title}\n")
-    print("| stream | error, before | alone | edge | best other | nll, before | alone | edge | best other | ECE, before | edge "
-          "| time | state |")
-    print("|---" * 13 + "|")
-    first, compared, ratios, times, states = {"error": 0, "nll": 0}, 0, [], [], []
+    print(f"### {title}\n")
+    print("| stream | error, alone | edge | best other | nll, alone | edge | best other | ECE, edge |")
+    print("|---" * 8 + "|")
     for case in rows:
-        edge, alone, before = (programs.get((p, case.table, case.dataset)) for p in ("edge", "alone", "before"))
-        rivals = [r for r in opponents if (r["dataset"], r["protocol"]) == (case.dataset, case.rivals)
-                  and int(r["n"]) == int((edge or before or {"rows": 0})["rows"])]
-        time = ratio(edge, before, "cpu_seconds")
-        state = ratio(edge, before, "state_bytes")
-        print("| " + " | ".join([case.dataset, *line(edge, alone, before, rivals), cell(number(before, "ece"), None, 3),
-                                 cell(number(edge, "ece"), None, 3), times_sign(time), times_sign(state)]) + " |")
-        if edge and rivals:
-            compared += 1
-            for figure in first:
-                first[figure] += float(edge[figure]) <= min(float(r[figure]) for r in rivals)
-        if edge and before:
-            ratios.append(math.log(ratio(edge, before, "nll")))
-            if time:
-                times.append(math.log(time))
-            states.append(math.log(state))
+        edge, alone = (programs.get((p, case.table, case.dataset)) for p in ("edge", "alone"))
+        print("| " + " | ".join([case.dataset, *line(edge, alone, rivals(case, edge, opponents)), cell(number(edge, "ece"), None, 3)]) + " |")
     print()
-    if compared:
-        print(f"edge is first in nll on {first['nll']} and in error on {first['error']} of {compared}.", end=" ")
-    if ratios:
-        print(f"Geometric mean of edge to before: nll {math.exp(mean(ratios)):.3f} (largest {math.exp(max(ratios)):.3f}), "
-              + (f"processor time {math.exp(mean(times)):.2f}, " if times else "") + f"state {math.exp(mean(states)):.2f}.", end="")
-    print("\n")
 
 
-def ratio(a, b, figure):
-    if not (a and b and a[figure] and b[figure]):  # times of another hour are left empty
-        return None
-    return max(float(a[figure]), 1e-9) / max(float(b[figure]), 1e-9)
+def print_summary(chosen, programs, opponents):
+    """For each table: on how many streams edge is first, and its nll to that of the others and of alone."""
+    print("| protocol or streams | compared | edge first in nll | first in error | nll to the best other, largest | nll to alone, largest |")
+    print("|---" * 6 + "|")
+    for table, title in TITLES.items():
+        first, others, parts = {"error": 0, "nll": 0}, [], []
+        for case in chosen:
+            if case.table != table:
+                continue
+            edge, alone = (programs.get((p, table, case.dataset)) for p in ("edge", "alone"))
+            found = rivals(case, edge, opponents)
+            for figure in first:
+                first[figure] += bool(found) and float(edge[figure]) <= min(float(r[figure]) for r in found)
+            if found:
+                others.append((float(edge["nll"]) / min(float(r["nll"]) for r in found), case.dataset))
+            if edge and alone:
+                parts.append((float(edge["nll"]) / float(alone["nll"]), case.dataset))
+        print("| " + " | ".join([title, str(len(others)), str(first["nll"]), str(first["error"]), geometric(others), geometric(parts)]) + " |")
+    print()
 
 
-def times_sign(value):
-    return "–" if value is None else f"× {value:.2f}"
+def geometric(quotients):
+    """The geometric mean of quotients, and the largest of them with the name of its stream."""
+    if not quotients:
+        return "–"
+    largest, name = max(quotients)
+    return f"{math.exp(mean([math.log(q) for q, _ in quotients])):.3f}, {name} {largest:.3f}"
+
+
+def print_more_points(programs):
+    """Error and nll with 100 inducing points beside those with 50."""
+    print("### Twice as many inducing points\n")
+    for more, fewer in MORE_POINTS.items():
+        runs = [(programs.get(("edge", more, name)), programs.get(("edge", fewer, name)), name) for name in TWELVE]
+        print(f"{TITLES[fewer]}: nll with M = 100 to M = 50, mean and largest: "
+              + geometric([(float(a["nll"]) / float(b["nll"]), name) for a, b, name in runs if a and b]) + ".\n")
+    print("| stream | " + " | ".join(f"{TITLES[fewer].split()[-1]}: error, M = 50 | M = 100 | nll, M = 50 | M = 100" for fewer in MORE_POINTS.values()) + " |")
+    print("|---" * 9 + "|")
+    for name in TWELVE:
+        cells = [name]
+        for more, fewer in MORE_POINTS.items():
+            runs = [programs.get(("edge", table, name)) for table in (fewer, more)]
+            cells += [cell(number(run, figure), None) for figure in ("error", "nll") for run in runs]
+        print("| " + " | ".join(cells) + " |")
+    print()
 
 
 def run_table(options):
     programs = {(r["program"], r["table"], r["dataset"]): r for r in read(os.path.join(RESULTS, "streams.csv"))}
     opponents = read(os.path.join(RESULTS, "opponents.csv"))
+    print_summary(chosen(options), programs, opponents)
     for table, title in TITLES.items():
         rows = [c for c in chosen(options) if c.table == table]
         if rows:
             print_table(title, rows, programs, opponents)
+    print_more_points(programs)
     versions = sorted({r["version"] for r in opponents} - {"this script", "own baseline", ""})
     if versions:
         print("Other learners: " + ", ".join(versions) + ".")
