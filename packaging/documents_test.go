@@ -54,3 +54,41 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 }
+
+// TestAnchors checks that each link to a part of a document leads to a heading of it.
+func TestAnchors(t *testing.T) {
+	all, err := documents("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := map[string]string{}
+	for _, doc := range all {
+		if path.Ext(doc) == ".md" {
+			text[doc] = read(t, doc)
+		}
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]*)#([^)]+)\)`)
+	for doc, content := range text {
+		for _, m := range link.FindAllStringSubmatch(content, -1) {
+			to := doc
+			if m[1] != "" {
+				to = path.Join(path.Dir(doc), m[1])
+			}
+			if !slices.Contains(anchors(text[to]), m[2]) {
+				t.Errorf("%s links to %s#%s, which has no such heading", doc, to, m[2])
+			}
+		}
+	}
+}
+
+// anchors returns the names by which a document's headings are linked to: in lower case,
+// without punctuation, with hyphens for spaces.
+func anchors(document string) []string {
+	var names []string
+	heading := regexp.MustCompile(`(?m)^#+ (.+)$`)
+	dropped := regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	for _, m := range heading.FindAllStringSubmatch(document, -1) {
+		names = append(names, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return names
+}
