@@ -29,7 +29,13 @@ type SignalStream struct {
 // the files of signals, by path. Warnings go to errOut.
 func SampleFor(paths []string, data *dataset.Options, signals map[string]*SignalStream, errOut io.Writer) ([]byte, error) {
 	var streams, labels, models strings.Builder
+	files := map[string]string{} // by stream
 	for _, path := range paths {
+		name := stream.NodeName(dataset.BaseName(path))
+		if before := files[name]; before != "" {
+			return nil, fmt.Errorf("the streams of %s and %s would both be called %s: rename a file, or name it by a link (ln -s)", before, path, name)
+		}
+		files[name] = path
 		if s := signals[path]; s != nil {
 			s.write(path, &streams, &models)
 			continue

@@ -36,6 +36,15 @@ func TestSampleForDataFiles(t *testing.T) {
 	}
 }
 
+// Files of one name, as those of several devices in folders of their own, are named with the way out.
+func TestSampleForOneName(t *testing.T) {
+	paths := []string{harness.TableFile(t, "readings.csv", 20), harness.TableFile(t, "Readings.csv", 20)}
+	_, err := config.SampleFor(paths, new(dataset.Options), nil, io.Discard)
+	if want := "the streams of " + paths[0] + " and " + paths[1] + " would both be called readings: rename a file"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 // A file in which labels alone are missing has no missing features.
 func TestSampleForMissingLabels(t *testing.T) {
 	for rows, want := range map[string]bool{"1,2,x\n3,4,\n": false, "1,2,x\n3,,y\n": true} {
