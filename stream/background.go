@@ -101,7 +101,11 @@ func (n *Node) export(r *request) backgroundCommand {
 		if n.program.Export == nil {
 			return nil, errNotAvailable
 		}
-		return n.program.Export(ctx, r.models[0].Name, r.data.Get("name").String())
+		name, err := r.optional("name")
+		if err != nil {
+			return nil, err
+		}
+		return n.program.Export(ctx, r.models[0].Name, name)
 	}
 }
 
@@ -121,7 +125,11 @@ func (n *Node) rollback(r *request) backgroundCommand {
 		if n.program.Earlier == nil {
 			return nil, errNotAvailable
 		}
-		earlier, err := n.program.Earlier(ctx, r.models[0].Name, r.data.Get("to").String())
+		to, err := r.optional("to")
+		if err != nil {
+			return nil, err
+		}
+		earlier, err := n.program.Earlier(ctx, r.models[0].Name, to)
 		if err != nil {
 			return nil, err
 		}

@@ -85,7 +85,7 @@ type request struct {
 	models      []*modelState
 	transaction json.RawMessage // as received; nil if absent
 	data        gjson.Result
-	argument    string // the payload if it is not an object
+	argument    string // the payload if it is not an object of transaction and data
 	key         uint64 // identity of the message
 	mayRepeat   bool   // a background command that the broker may have sent before
 	replace     string // scope of a rollback: Name of the event
@@ -215,6 +215,12 @@ func (n *Node) parseRequest(what string, payload []byte) (*request, *codec.Refus
 			r.transaction = json.RawMessage(t.Raw)
 		}
 		r.data, r.argument = root.Get("data"), ""
+		root.ForEach(func(key, _ gjson.Result) bool {
+			if key.Str != "transaction" && key.Str != "data" {
+				r.argument = string(payload)
+			}
+			return true
+		})
 	}
 	if err := CheckRequest(what); err != nil {
 		return r, codec.Refuse(codec.BadRequest, "%w", err)
@@ -245,6 +251,20 @@ func (r *request) text(key string) (string, error) {
 		return "", fmt.Errorf(`want {"data": {%q: "…"}}`, key)
 	}
 	return v.Str, nil
+}
+
+// optional returns the text of the one key that the request's data may have, "" if there is none. Other
+// data is an error: without it a rollback would take another state than the one that is meant.
+func (r *request) optional(key string) (string, error) {
+	value, others := r.data.Get(key), !r.data.Exists() && r.argument != ""
+	r.data.ForEach(func(k, _ gjson.Result) bool {
+		others = others || k.Str != key && r.data.Type != gjson.Null
+		return true
+	})
+	if others || value.Exists() && value.Type != gjson.String {
+		return "", fmt.Errorf(`want {"data": {%q: "…"}}, or no data`, key)
+	}
+	return value.Str, nil
 }
 
 // className returns a valid name of a class from the request's data.

@@ -230,6 +230,13 @@ func TestRequests(t *testing.T) {
 			{"class_remove/bearing", `{"data":{"class":"third"}}`, `{"data":{"class":"third"},"status":"ok"}`, "4 third"},
 			{"class_remove/bearing", `{"data":{"class":"third"}}`, `{"error":"there is no class \"third\"","status":"error"}`, ""},
 			{"rollback/bearing", `{"data":{"to":"before"},"transaction":"b"}`, `{"data":{"samples":3},"status":"ok","transaction":"b"}`, "8  the state of before"},
+			{"rollback/bearing", `{"data":{"name":"before"}}`, `{"error":"want {\"data\": {\"to\": \"…\"}}, or no data","status":"error"}`, ""},
+			{"rollback/bearing", `{"data":{"to":7}}`, `{"error":"want {\"data\": {\"to\": \"…\"}}, or no data","status":"error"}`, ""},
+			{"rollback/bearing", `{"data":["older"]}`, `{"error":"want {\"data\": {\"to\": \"…\"}}, or no data","status":"error"}`, ""},
+			{"rollback/bearing", `{"to":"older"}`, `{"error":"want {\"data\": {\"to\": \"…\"}}, or no data","status":"error"}`, ""},
+			{"rollback/bearing", `older`, `{"error":"want {\"data\": {\"to\": \"…\"}}, or no data","status":"error"}`, ""},
+			{"export/bearing", `{"data":null}`, `{"data":{"file":".state"},"status":"ok"}`, ""},
+			{"export/bearing", `{"data":{"to":"before"}}`, `{"error":"want {\"data\": {\"name\": \"…\"}}, or no data","status":"error"}`, ""},
 			{"rollback/bearing", `{"data":{"to":"nowhere"}}`, `{"error":"there is no export nowhere","status":"error"}`, ""},
 			{"reset", ``, `{"data":{"model":"bearing"},"status":"ok"}`, "7"},
 		} {
