@@ -162,7 +162,7 @@ func (q *Gaussians) SetVector(x []float64) (flat func(Derivatives) []float64, er
 			at++
 		}
 	}
-	p, free := Clamped(q.Params, x[at:])
+	p, free := clamped(q.Params, x[at:])
 	if err := q.SetParams(p); err != nil {
 		return nil, err
 	}

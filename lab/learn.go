@@ -47,7 +47,7 @@ func Alternate(ctx context.Context, p *Problem, now Classifier, refine func() (g
 // and gradient.
 func Maximise(ctx context.Context, p *Problem, now Classifier, f func(model.Params) (value float64, grad []float64, err error)) (model.Params, error) {
 	best, err := Search(ctx, p, now, p.Start.Theta, func(theta []float64) (float64, []float64, error) {
-		at, free := Clamped(p.Start, theta)
+		at, free := clamped(p.Start, theta)
 		value, grad, err := f(at)
 		if err != nil {
 			return 0, nil, err
@@ -57,7 +57,7 @@ func Maximise(ctx context.Context, p *Problem, now Classifier, f func(model.Para
 	if err != nil {
 		return model.Params{}, err
 	}
-	at, _ := Clamped(p.Start, best)
+	at, _ := clamped(p.Start, best)
 	return at, nil
 }
 

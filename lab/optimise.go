@@ -17,9 +17,9 @@ func Clamp(p *model.Params) {
 	p.Clamp(half)
 }
 
-// Clamped returns the parameters at theta, clamped, and a function that clears the elements
+// clamped returns the parameters at theta, clamped, and a function that clears the elements
 // of a gradient in which the clamp holds theta back: value and gradient then belong together.
-func Clamped(shape model.Params, theta []float64) (p model.Params, free func(grad []float64) []float64) {
+func clamped(shape model.Params, theta []float64) (p model.Params, free func(grad []float64) []float64) {
 	p = model.Params{M: shape.M, D: shape.D, Theta: slices.Clone(theta)}
 	Clamp(&p)
 	return p, func(grad []float64) []float64 {

@@ -11,14 +11,14 @@ import (
 // Nodes of the quadrature of model.Win.
 const (
 	TrainNodes = 32 // errors of log p below 1e-4 where variances differ by less than a factor of 100
-	ScoreNodes = 64 // for predictions and figures
+	scoreNodes = 64 // for predictions and figures
 )
 
 // Probabilities are the probabilities of all classes, n×C, from the means and variances of
 // the latents. They are divided by their sum, which the quadrature leaves near 1.
 func Probabilities(mean, variance *mat.Dense) *mat.Dense {
 	n, c := mean.Dims()
-	w, out := model.NewWin(ScoreNodes), mat.NewDense(n, c, nil)
+	w, out := model.NewWin(scoreNodes), mat.NewDense(n, c, nil)
 	for i := range n {
 		row := out.RawRowView(i)
 		var sum float64

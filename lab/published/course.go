@@ -127,7 +127,7 @@ func (c *CourseConfig) batch(ctx context.Context, d *lab.Data, m int, method *co
 		return nil, err
 	}
 	cfg.Inducing = float64(m) / float64(s.Learn.N())
-	r := Recorder{Moments: Moments(c.Points, c.Seconds), Score: judgeBy(s.Judge)}
+	r := Recorder{Moments: spacedMoments(c.Points, c.Seconds), Score: judgeBy(s.Judge)}
 	return r.Run(ctx, method.Fit, *cfg.Problem(s.Learn, split))
 }
 
@@ -210,7 +210,7 @@ func objectives(v *vi.VI, probs *mat.Dense, y []int) (expected, log float64) {
 
 func (c *CourseConfig) minibatch(ctx context.Context, learn *lab.Data, m int, name string, scores []string, score func(lab.Classifier) ([]float64, error)) (*Curve, error) {
 	cfg := compare.Config{Inducing: float64(min(m, learn.N())) / float64(learn.N()), Seed: c.Seed, Updates: endless, Shared: c.Shared}
-	r := Recorder{Moments: Moments(c.Points, c.Seconds), Score: score}
+	r := Recorder{Moments: spacedMoments(c.Points, c.Seconds), Score: score}
 	curve := &Curve{Method: name, Inducing: m, Splits: 1, Scores: scores}
 	if name != "linear" {
 		fit, err := c.stochastic(name)

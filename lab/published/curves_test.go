@@ -88,7 +88,7 @@ func same(a, b Point) bool {
 }
 
 func TestMoments(t *testing.T) {
-	m := Moments(4, 100)
+	m := spacedMoments(4, 100)
 	for i, want := range []float64{0.1, 1, 10, 100} {
 		if math.Abs(m[i]-want) > 1e-9 {
 			t.Errorf("moments %v", m)

@@ -73,8 +73,8 @@ func parseFigure(row []string) (Figure, error) {
 // columns are the published columns that methods of the laboratory repeat.
 var columns = map[string]string{"ep": "EP", "sep": "SEP", "sep-pairs": "SEP", "gfitc": "GFITC", "vi": "VI"}
 
-// Of returns the figures of a set and fraction.
-func Of(figures []Figure, set string, fraction float64) []Figure {
+// figuresOf returns the figures of a set and fraction.
+func figuresOf(figures []Figure, set string, fraction float64) []Figure {
 	var out []Figure
 	for _, f := range figures {
 		if f.Set == set && math.Abs(f.Fraction-fraction) < 1e-9 {

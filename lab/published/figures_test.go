@@ -13,11 +13,11 @@ func TestLoadFigures(t *testing.T) {
 	if err != nil || len(figures) != 3 {
 		t.Fatalf("%+v, %v", figures, err)
 	}
-	of := Of(figures, "wine", 0.05)
+	of := figuresOf(figures, "wine", 0.05)
 	if len(of) != 1 || of[0].NLL != 0.125 || of[0].Method != "EP" {
 		t.Errorf("figures of wine at 0.05: %+v", of)
 	}
-	if f := find(Of(figures, "wine", 0.2), "VI"); f != nil {
+	if f := find(figuresOf(figures, "wine", 0.2), "VI"); f != nil {
 		t.Errorf("a figure that is not known: %+v", f)
 	}
 	for _, c := range []struct{ name, content, want string }{

@@ -50,10 +50,10 @@ type Mean struct {
 	published  bool
 }
 
-// Means returns those of the methods and of the published columns, and the number of sets and
+// meansOf returns the Mean of each method and of each published column, and the number of sets and
 // numbers of inducing points that all of them have. A published figure that is not known
 // leaves out its cell.
-func Means(cells []Cell) (means []Mean, places int) {
+func meansOf(cells []Cell) (means []Mean, places int) {
 	type place struct {
 		set      string
 		fraction float64
@@ -125,7 +125,7 @@ func (m *Mean) at(cells []*Cell) (wrong, nll float64, ok bool) {
 }
 
 func printMeans(w io.Writer, cells []Cell) error {
-	means, places := Means(cells)
+	means, places := meansOf(cells)
 	if places < 2 {
 		return nil
 	}

@@ -45,9 +45,9 @@ type Recorder struct {
 	end     context.CancelFunc
 }
 
-// Moments are n moments until the last one, each the same factor after the one before, the
-// first a thousandth of the last.
-func Moments(n int, last float64) []float64 {
+// spacedMoments are n moments until the last one, each the same factor after the one before,
+// the first a thousandth of the last.
+func spacedMoments(n int, last float64) []float64 {
 	out := make([]float64, n)
 	for i := range out {
 		out[i] = last * math.Pow(1000, -float64(n-1-i)/float64(max(n-1, 1)))

@@ -157,7 +157,7 @@ func Tables(ctx context.Context, folder string, c TablesConfig, figures []Figure
 		found = true
 		data, _ := compare.Set(table)
 		for _, fraction := range c.Inducing {
-			if err := c.set(ctx, set, data, fraction, methods, Of(figures, set.Name, fraction), j, p, cell); err != nil {
+			if err := c.set(ctx, set, data, fraction, methods, figuresOf(figures, set.Name, fraction), j, p, cell); err != nil {
 				return err
 			}
 		}

@@ -110,7 +110,7 @@ func TestMeansAndMarks(t *testing.T) {
 		cell("c", "ep", 9, ep(0)), cell("c", "vi", 9, ep(0)), // not known
 		cell("d", "ep", 9, ep(1)), // without vi
 	}
-	means, places := Means(cells)
+	means, places := meansOf(cells)
 	want := []Mean{{"ep", 0.15, 0.3, false}, {"vi", 0.35, 0.7, false}, {"EP", 0.2, 0.36, true}}
 	if places != 2 || len(means) != len(want) {
 		t.Fatalf("%d places, %+v", places, means)

@@ -206,7 +206,7 @@ func TestBoundsWithoutDataAreZero(t *testing.T) {
 	prior := lab.Norms{Mean: 0, Trace: 8, LogDet: 0, Size: 8}
 	others := []lab.Norms{{Mean: 0.3, Trace: 8, Size: 8}, {Trace: 9, LogDet: 0.1, Size: 8}, {Trace: 2, LogDet: -5.6, Size: 8}}
 	for name, f := range map[string]family{
-		"Gaussian": &nonCentred{Scale: NewScale(math.Inf(1), 1)}, "non-centred": &nonCentred{Scale: NewScale(3, SharedNodes)},
+		"Gaussian": &nonCentred{Scale: NewScale(math.Inf(1), 1)}, "non-centred": &nonCentred{Scale: NewScale(3, sharedNodes)},
 		"tied": &tied{nu: 3, a: 1.5, b: 1.5}, "tied free": &tied{nu: 3, a: 1.5, b: 1.5, free: true},
 	} {
 		for _, logK := range []float64{-500, 0, 40} {

@@ -102,7 +102,7 @@ func TestGradientsAtFixedPoints(t *testing.T) {
 		return move(func() error { return e.SetParams(shape) }, func() error { return e.Run(1000, 0.7, 1e-8) }, e.LogZ)
 	}, e.Gradient)
 	for link, d := range map[Link]*lab.Data{Logistic: two, Pairs: three} {
-		s := &Scale{[]float64{-1.5, -0.5}, LogWeights(3, []float64{-1.5, -0.5})}
+		s := &Scale{[]float64{-1.5, -0.5}, logWeights(3, []float64{-1.5, -0.5})}
 		g, err := NewGrid(d, p, link, s)
 		if err != nil {
 			t.Fatal(err)

@@ -94,9 +94,9 @@ func TestManyDegreesOfFreedomAreTheGaussianProcess(t *testing.T) {
 			return o.evaluate().value
 		}
 		labtest.Near(t, "tied", at(NewTied(d, p, link, nu, false)), want, within[link])
-		labtest.Near(t, "non-centred", at(NewNonCentred(d, p, link, NewScale(nu, SharedNodes))), want, within[link])
+		labtest.Near(t, "non-centred", at(NewNonCentred(d, p, link, NewScale(nu, sharedNodes))), want, within[link])
 		bound := func(nu float64) float64 {
-			g, err := NewGrid(d, p, link, NewScale(nu, OwnNodes))
+			g, err := NewGrid(d, p, link, NewScale(nu, ownNodes))
 			if err == nil {
 				err = g.Run(50, 1e-9)
 			}

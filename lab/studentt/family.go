@@ -43,7 +43,7 @@ func (f *tied) evaluate(m *marginals, n lab.Norms, _ float64) *slopes {
 	a, b := f.a, f.b
 	c := b / a
 	s := &slopes{expected: m.expect(&rules{dof: 2 * a, growth: m.link.growth()}, 1, 1, c)}
-	kl, ka, kb := InverseGammaKL(f.nu, a, b)
+	kl, ka, kb := inverseGammaKL(f.nu, a, b)
 	s.value = s.sum - 0.5*(n.Trace+n.Mean/c-float64(n.Size)) + n.LogDet - kl
 	s.norms = lab.Norms{Mean: -0.5 / c, Trace: -0.5, LogDet: 1}
 	if f.free {

@@ -11,8 +11,8 @@ import (
 // Numbers of nodes of the scale: where they share one q, where each has its own, and in the
 // predictions of a tied q.
 const (
-	SharedNodes = 13
-	OwnNodes    = 9
+	sharedNodes = 13
+	ownNodes    = 9
 	massNodes   = 16
 )
 
@@ -35,24 +35,24 @@ func NewScale(nu float64, nodes int) *Scale {
 	g := distuv.Gamma{Alpha: nu / 2, Beta: nu / 2} // of 1/s
 	s := &Scale{Log: make([]float64, nodes)}
 	floats.Span(s.Log, -math.Log(g.Quantile(1-lowest)), -math.Log(g.Quantile(1-highest)))
-	s.Pi = LogWeights(nu, s.Log)
+	s.Pi = logWeights(nu, s.Log)
 	return s
 }
 
-// LogDensity is the log density of log s under IG(ν/2, ν/2),
+// logDensity is the log density of log s under IG(ν/2, ν/2),
 //
 //	h log h − log Γ(h) − h (log s + 1/s),  h = ν/2
-func LogDensity(nu, logS float64) float64 {
+func logDensity(nu, logS float64) float64 {
 	h := nu / 2
 	lgamma, _ := math.Lgamma(h)
 	return h*math.Log(h) - lgamma - h*(logS+math.Exp(-logS))
 }
 
-// LogWeights are the log densities of nodes at equal distances, less the log of their sum.
-func LogWeights(nu float64, logS []float64) []float64 {
+// logWeights are the log densities of nodes at equal distances, less the log of their sum.
+func logWeights(nu float64, logS []float64) []float64 {
 	out := make([]float64, len(logS))
 	for g, v := range logS {
-		out[g] = LogDensity(nu, v)
+		out[g] = logDensity(nu, v)
 	}
 	floats.AddConst(-floats.LogSumExp(out), out)
 	return out
@@ -69,11 +69,11 @@ func (s *Scale) mix(v []float64) (sum float64, share []float64) {
 	return sum, share
 }
 
-// InverseGammaKL is the divergence of IG(a, b) from IG(h, h), h = ν/2, with its derivatives
+// inverseGammaKL is the divergence of IG(a, b) from IG(h, h), h = ν/2, with its derivatives
 // in a and b:
 //
 //	(a−h) ψ(a) − log Γ(a) + log Γ(h) + h log(b/h) + a (h−b)/b
-func InverseGammaKL(nu, a, b float64) (kl, da, db float64) {
+func inverseGammaKL(nu, a, b float64) (kl, da, db float64) {
 	h := nu / 2
 	la, _ := math.Lgamma(a)
 	lh, _ := math.Lgamma(h)

@@ -28,15 +28,15 @@ func TestInverseGamma(t *testing.T) {
 	}
 	for _, g := range file.Grid {
 		for i, v := range g.LogS {
-			golden.Close(t, "log density", []float64{LogDensity(g.Nu, v)}, g.Density[i:i+1], 1e-12)
+			golden.Close(t, "log density", []float64{logDensity(g.Nu, v)}, g.Density[i:i+1], 1e-12)
 		}
-		golden.Close(t, "log weights", LogWeights(g.Nu, g.LogS), g.Weight, 1e-12)
+		golden.Close(t, "log weights", logWeights(g.Nu, g.LogS), g.Weight, 1e-12)
 	}
 	for _, k := range file.KL {
-		kl, da, db := InverseGammaKL(k.Nu, k.A, k.B)
+		kl, da, db := inverseGammaKL(k.Nu, k.A, k.B)
 		golden.Close(t, "KL", []float64{kl}, []float64{k.KL}, 1e-11)
 		want := labtest.Differences([]float64{k.A, k.B}, 1e-5, func(x []float64) float64 {
-			v, _, _ := InverseGammaKL(k.Nu, x[0], x[1])
+			v, _, _ := inverseGammaKL(k.Nu, x[0], x[1])
 			return v
 		})
 		for i, v := range []float64{da, db} {
@@ -52,8 +52,8 @@ func TestInverseGamma(t *testing.T) {
 // The nodes lie between the quantiles of s, and are weighed by the density.
 func TestNodes(t *testing.T) {
 	for _, nu := range []float64{2.5, 3, 10, 1e7} {
-		s, g := NewScale(nu, SharedNodes), distuv.Gamma{Alpha: nu / 2, Beta: nu / 2}
-		first, last := s.Log[0], s.Log[SharedNodes-1]
+		s, g := NewScale(nu, sharedNodes), distuv.Gamma{Alpha: nu / 2, Beta: nu / 2}
+		first, last := s.Log[0], s.Log[sharedNodes-1]
 		labtest.Near(t, "probability below the first node", g.Survival(math.Exp(-first)), 0.001, 1e-8)
 		labtest.Near(t, "probability below the last node", g.Survival(math.Exp(-last)), 0.997, 1e-8)
 		var sum, inverse float64

@@ -31,7 +31,7 @@ func Tied(nu float64, free bool) Approximation {
 // NonCentred has 13 nodes of the scale.
 func NonCentred(nu float64) Approximation {
 	return Approximation{func(d *lab.Data, p model.Params, link Link) (*Bound, error) {
-		return NewNonCentred(d, p, link, NewScale(nu, SharedNodes))
+		return NewNonCentred(d, p, link, NewScale(nu, sharedNodes))
 	}}
 }
 
@@ -93,7 +93,7 @@ const (
 func TrainGrid(nu float64, o Options) lab.Method {
 	return func(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
 		link, at := linkAndKernel(p, o.Full)
-		g, err := NewGrid(p.Data, at, link, NewScale(nu, OwnNodes))
+		g, err := NewGrid(p.Data, at, link, NewScale(nu, ownNodes))
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +133,7 @@ const (
 // TrainEP learns by one sweep of all of 9 nodes and one step of the parameters in turn.
 func TrainEP(nu float64) lab.Method {
 	return func(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
-		e, err := NewEP(p.Data, p.Start, NewScale(nu, OwnNodes))
+		e, err := NewEP(p.Data, p.Start, NewScale(nu, ownNodes))
 		if err != nil {
 			return nil, err
 		}
