@@ -30,7 +30,8 @@ type Publisher struct {
 	cfg    mqtt.Config
 	qos    byte
 	listen Listener
-	end    chan struct{} // closed by Close
+	open   context.Context // ends with Close
+	end    context.CancelFunc
 
 	mu       sync.Mutex
 	client   *Client    // of the present connection; nil without a connection
@@ -54,9 +55,11 @@ type Listener struct {
 // NewPublisher connects to the first server of cfg that answers. When it returns, the
 // broker has answered the subscriptions, or ctx has ended.
 func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, listen Listener) (*Publisher, error) {
-	p := &Publisher{cfg: cfg, qos: qos, listen: listen, end: make(chan struct{})}
+	p := &Publisher{cfg: cfg, qos: qos, listen: listen}
+	p.open, p.end = context.WithCancel(context.Background())
 	lost, subscribed, err := p.connect(ctx)
 	if err != nil {
+		p.end()
 		return nil, err
 	}
 	go p.reconnect(lost)
@@ -85,7 +88,7 @@ func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, subscribed
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed() {
+	if p.open.Err() != nil {
 		c.paho.Disconnect(0)
 		return lost, subscribed, nil
 	}
@@ -101,7 +104,7 @@ func (p *Publisher) reconnect(lost chan struct{}) {
 	for {
 		select {
 		case <-lost:
-		case <-p.end:
+		case <-p.open.Done():
 			return
 		}
 		p.mu.Lock()
@@ -109,12 +112,10 @@ func (p *Publisher) reconnect(lost chan struct{}) {
 		p.mu.Unlock()
 		var err error
 		for pause := firstReconnect; ; pause = min(2*pause, longestReconnect) {
-			if lost, _, err = p.connect(context.Background()); err == nil {
+			if lost, _, err = p.connect(p.open); err == nil {
 				break
 			}
-			select {
-			case <-time.After(pause):
-			case <-p.end:
+			if timing.Sleep(p.open, pause) != nil {
 				return
 			}
 		}
@@ -208,23 +209,11 @@ func (p *Publisher) Drain(ctx context.Context) error { return p.waitFor(ctx, 0) 
 // Close disconnects. Messages that were not drained may be lost.
 func (p *Publisher) Close() {
 	p.mu.Lock()
-	if !p.closed() {
-		close(p.end)
-	}
+	p.end()
 	c := p.client
 	p.mu.Unlock()
 	if c != nil {
 		c.paho.Disconnect(publisherClose)
-	}
-}
-
-// closed reports whether Close was called.
-func (p *Publisher) closed() bool {
-	select {
-	case <-p.end:
-		return true
-	default:
-		return false
 	}
 }
 
