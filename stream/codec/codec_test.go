@@ -213,8 +213,7 @@ func TestConformance(t *testing.T) {
 					got, err := mustDecoder(t, s).Decode([]byte(packed))
 					where := fmt.Sprintf("%s: %s, %s as %s: Decode(%.80q)", c.name, format, how, told, payload)
 					if c.refused != "" {
-						var r *Refusal
-						if !errors.As(err, &r) || r.Reason != c.refused || len(r.Err.Error()) > 300 {
+						if refusalOf(err).Reason != c.refused || len(refusalOf(err).Err.Error()) > 300 {
 							t.Errorf("%s = %+v, %v, want a refusal for %s", where, got, err, c.refused)
 						}
 						continue
@@ -245,8 +244,7 @@ func TestCBORRefusesWhatJSONRefuses(t *testing.T) {
 		}
 		compared++
 		_, err := d.Decode([]byte(asCBOR(t, c.payload)))
-		var r *Refusal
-		if !errors.As(err, &r) || r.Reason != c.want {
+		if refusalOf(err).Reason != c.want {
 			t.Errorf("%s: Decode(CBOR of %.80s) = %v, want %s", c.name, c.payload, err, c.want)
 		}
 	}
@@ -348,8 +346,7 @@ func TestDecodeValue(t *testing.T) {
 	}
 	for payload, want := range map[string]Reason{"": Empty, " ": Empty, "ON": NotANumber, "nan": NotANumber, "21,5": NotANumber, "1e999": NotANumber, "[1]": NotANumber, "1 2": NotANumber} {
 		_, err := d.Decode([]byte(payload))
-		var r *Refusal
-		if !errors.As(err, &r) || r.Reason != want {
+		if refusalOf(err).Reason != want {
 			t.Errorf("Decode(%q) = %v, want %s", payload, err, want)
 		}
 	}
@@ -393,8 +390,7 @@ func TestCompressionBombs(t *testing.T) {
 		"two frames":  strings.Repeat(compressed(t, strings.Repeat(" ", 4000))[compressionZstd], 2),
 	} {
 		_, err := d.Decode([]byte(payload))
-		var r *Refusal
-		if !errors.As(err, &r) || r.Reason != TooLarge {
+		if refusalOf(err).Reason != TooLarge {
 			t.Errorf("%s, %d bytes: %v, want too_large", name, len(payload), err)
 		}
 	}
@@ -410,8 +406,7 @@ func TestCompressionBombs(t *testing.T) {
 		s.Compression = c.compression
 		s.MaxPayload = 16 * MiB
 		_, err := mustDecoder(t, s).Decode([]byte(c.payload))
-		var r *Refusal
-		if !errors.As(err, &r) || r.Reason != Malformed {
+		if refusalOf(err).Reason != Malformed {
 			t.Errorf("%s: %v, want malformed", name, err)
 		}
 	}

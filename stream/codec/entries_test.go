@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -178,7 +177,7 @@ func TestDeviceOfRefusal(t *testing.T) {
 		{FormatJSON, `{"batch":[{"dev":"c","x":1},{"dev":"a","x":"no"}],"label":""}`, nil, "c"},
 	} {
 		readings, err := mustDecoder(t, gateway(c.format, c.set)).Decode([]byte(c.payload))
-		if r := (*Refusal)(nil); !errors.As(err, &r) || r.Reason != BadLabel || strings.Join(r.Devices, " ") != c.want {
+		if refusalOf(err).Reason != BadLabel || strings.Join(refusalOf(err).Devices, " ") != c.want {
 			t.Errorf("%s: Decode(%q) = %v, %v, want a bad label of %s", c.format, c.payload, readings, err, c.want)
 		}
 	}

@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -84,9 +83,8 @@ func TestLabelMap(t *testing.T) {
 		}
 		for format, p := range payloads {
 			readings, err := p.d.Decode([]byte(p.payload))
-			var refusal *Refusal
 			switch {
-			case tc.want == "" && (!errors.As(err, &refusal) || refusal.Reason != BadLabel):
+			case tc.want == "" && refusalOf(err).Reason != BadLabel:
 				t.Errorf("%s, %s by %v: %+v, %v; want it refused", format, tc.label, tc.by, readings, err)
 			case tc.want != "" && (err != nil || len(readings) != 1 || readings[0].Label != tc.want):
 				t.Errorf("%s, %s by %v: %+v, %v; want %s", format, tc.label, tc.by, readings, err, tc.want)
@@ -127,8 +125,7 @@ func TestLabelThatIsThePayload(t *testing.T) {
 	}
 	for payload, want := range map[string]Reason{"": Empty, "0.5": BadLabel, "a\nb": BadLabel, "\xff": Malformed, "{": Malformed, "[]": Malformed, strings.Repeat("a", 300): BadLabel} {
 		_, err := last.Decode([]byte(payload))
-		var r *Refusal
-		if !errors.As(err, &r) || r.Reason != want {
+		if refusalOf(err).Reason != want {
 			t.Errorf("%.20q: %v; want %s", payload, err, want)
 		}
 	}

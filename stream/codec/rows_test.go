@@ -2,7 +2,6 @@ package codec
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -129,8 +128,7 @@ func TestRows(t *testing.T) {
 			s.Raw.Rate = c.rate
 			got, err := mustDecoder(t, s).Decode([]byte(payload))
 			if c.refused != "" {
-				var r *Refusal
-				if !errors.As(err, &r) || r.Reason != c.refused || format == FormatJSON && !strings.Contains(err.Error(), c.cause) {
+				if refusalOf(err).Reason != c.refused || format == FormatJSON && !strings.Contains(err.Error(), c.cause) {
 					t.Errorf("%s as %s: %+v, %v, want %s: %s", c.name, format, got, err, c.refused, c.cause)
 				}
 				continue
@@ -170,8 +168,7 @@ func TestRowsMissing(t *testing.T) {
 			}
 			got, err := mustDecoder(t, s).Decode([]byte(c.payload))
 			if c.x == nil || mode == "reject" {
-				var r *Refusal
-				if !errors.As(err, &r) || r.Reason != MissingFeature {
+				if refusalOf(err).Reason != MissingFeature {
 					t.Errorf("%s, %s: %+v, %v, want a refusal", c.name, mode, got, err)
 				}
 				continue
@@ -228,8 +225,7 @@ func TestRowsOfInputs(t *testing.T) {
 	if want := []string{"motion", "lux", "mode.off", "mode.on", "voc", "co2"}; !reflect.DeepEqual(d.signals.names, want) || !reflect.DeepEqual(d.Inputs()[1].signals.names, want) {
 		t.Errorf("signals %q, want %q", d.signals.names, want)
 	}
-	var r *Refusal
-	if got, err := d.Decode([]byte(`{"occupancy":true}`)); !errors.As(err, &r) || r.Reason != Unrouted {
+	if got, err := d.Decode([]byte(`{"occupancy":true}`)); refusalOf(err).Reason != Unrouted {
 		t.Errorf("a message of no input: %+v, %v", got, err)
 	}
 	for _, c := range []struct {
@@ -248,7 +244,7 @@ func TestRowsOfInputs(t *testing.T) {
 			t.Errorf("%s %s: %+v, %v, want %v %v", c.topic, c.payload, got, err, c.x, c.absent)
 		}
 	}
-	if got, err := d.Inputs()[2].DecodeMessage(new(Scratch), "esp/pm/state", []byte("5")); !errors.As(err, &r) || r.Reason != UnknownFeature {
+	if got, err := d.Inputs()[2].DecodeMessage(new(Scratch), "esp/pm/state", []byte("5")); refusalOf(err).Reason != UnknownFeature {
 		t.Errorf("a value of no signal: %+v, %v", got, err)
 	}
 }

@@ -2,7 +2,6 @@ package codec
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -116,8 +115,7 @@ func TestValues(t *testing.T) {
 		check := func(how string, got []Reading, err error) {
 			t.Helper()
 			if c.want == nil {
-				var r *Refusal
-				if !errors.As(err, &r) || r.Reason != NotANumber || !strings.Contains(err.Error(), c.refused) || len(r.Err.Error()) > 300 {
+				if refusalOf(err).Reason != NotANumber || !strings.Contains(err.Error(), c.refused) || len(refusalOf(err).Err.Error()) > 300 {
 					t.Errorf("%s of %s as %s: %+v, %v, want a refusal with %s", c.json, c.signal, how, got, err, c.refused)
 				}
 			} else if err != nil || !sameReadings(got, []Reading{want}) {
