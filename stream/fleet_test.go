@@ -61,6 +61,11 @@ func simLearner() online.Config {
 	return cfg
 }
 
+// newFleetSim returns a fleet without nodes, whose accidents are those of a seed.
+func newFleetSim(t *testing.T, seed uint64) *fleetSim {
+	return &fleetSim{t: t, rng: rand.New(rand.NewPCG(seed, 3)), kept: map[string][]byte{}}
+}
+
 func (s *fleetSim) add(name string, role fleet.Role) *simNode {
 	n := &simNode{in: s, name: name, role: role, journal: newFakeJournal(), responses: map[string]string{}}
 	s.nodes = append(s.nodes, n)
@@ -241,6 +246,48 @@ func (s *fleetSim) pass(d time.Duration, do func()) {
 	}
 }
 
+// trouble does to n, or to the connections of all, what goes wrong at times; most times nodes
+// connect instead. It reports whether n crashes.
+func (s *fleetSim) trouble(n *simNode) (crashes bool) {
+	switch s.rng.IntN(60) {
+	case 0:
+		n.end(s.rng.IntN(3) == 0)
+		n.start()
+		return true
+	case 1:
+		n.disconnect()
+	case 2:
+		n.backup = n.journal.clone()
+	case 3:
+		if n.backup != nil {
+			n.end(false)
+			n.journal, n.backup = n.backup, nil
+			n.start()
+		}
+	case 4:
+		if s.rng.IntN(3) == 0 {
+			clear(s.kept)
+			for _, n := range s.nodes {
+				n.disconnect()
+			}
+		}
+	default:
+		for _, n := range s.nodes {
+			if s.rng.IntN(10) == 0 {
+				n.connect()
+			}
+		}
+	}
+	return false
+}
+
+// connect connects all nodes.
+func (s *fleetSim) connect() {
+	for _, n := range s.nodes {
+		n.connect()
+	}
+}
+
 // merged returns the members in the newest journalled merge.
 func (n *simNode) merged() (names []string) {
 	for _, r := range n.journal.records() {
@@ -271,7 +318,7 @@ func TestFleetSimulation(t *testing.T) {
 	}
 	for seed := range seeds {
 		in(fmt.Sprint(seed), t, func(t *testing.T) {
-			s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(seed, 3)), kept: map[string][]byte{}}
+			s := newFleetSim(t, seed)
 			for i := range 2 + int(seed)%3 {
 				s.add(fmt.Sprint("n", i), fleet.RoleMember)
 			}
@@ -283,40 +330,11 @@ func TestFleetSimulation(t *testing.T) {
 					n.learn("a", "b")
 				}
 				n := members[s.rng.IntN(len(members))]
-				switch s.rng.IntN(60) {
-				case 0:
-					n.end(s.rng.IntN(3) == 0)
+				if s.trouble(n) {
 					crashes++
-					n.start()
-				case 1:
-					n.disconnect()
-				case 2:
-					n.backup = n.journal.clone()
-				case 3:
-					if n.backup != nil {
-						n.end(false)
-						n.journal, n.backup = n.backup, nil
-						n.start()
-					}
-				case 4:
-					if s.rng.IntN(3) > 0 {
-						break
-					}
-					clear(s.kept)
-					for _, n := range s.nodes {
-						n.disconnect()
-					}
-				default:
-					for _, n := range s.nodes {
-						if s.rng.IntN(10) == 0 {
-							n.connect()
-						}
-					}
 				}
 			})
-			for _, n := range s.nodes {
-				n.connect()
-			}
+			s.connect()
 			s.pass(5*time.Minute, nil)
 			if crashes == 0 {
 				t.Error("nothing crashes")
@@ -358,7 +376,7 @@ func TestFleetSimulation(t *testing.T) {
 // label of its own.
 func TestFleetAnswers(t *testing.T) {
 	in("", t, func(t *testing.T) {
-		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		s := newFleetSim(t, 1)
 		one, two, follower := s.add("one", fleet.RoleMember), s.add("two", fleet.RoleMember), s.add("three", fleet.RoleFollower)
 		s.pass(6*time.Minute, func() {
 			one.learn("a", "b")
@@ -421,7 +439,7 @@ func TestFleetAnswers(t *testing.T) {
 // node's message.
 func TestFleetHandover(t *testing.T) {
 	in("", t, func(t *testing.T) {
-		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		s := newFleetSim(t, 1)
 		one, two := s.add("one", fleet.RoleMember), s.add("two", fleet.RoleMember)
 		s.pass(2*time.Minute, func() {
 			one.learn("a", "b")

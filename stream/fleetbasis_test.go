@@ -2,7 +2,6 @@ package stream
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +31,8 @@ func simulateBasis(t *testing.T, seeds uint64) {
 	averaged := 0
 	for seed := range seeds {
 		in(fmt.Sprint(seed), t, func(t *testing.T) {
-			s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(seed, 9)), kept: map[string][]byte{}, basis: fleet.BasisShared}
+			s := newFleetSim(t, seed)
+			s.basis = fleet.BasisShared
 			for i := range 2 + int(seed)%3 {
 				s.add(fmt.Sprint("n", i), fleet.RoleMember)
 			}
@@ -47,38 +47,9 @@ func simulateBasis(t *testing.T, seeds uint64) {
 					s.nodes[0].connect()
 					s.nodes[0].request("fleet_rebase/bearing", `{"data":{"basis":"pooled"}}`)
 				}
-				switch s.rng.IntN(60) {
-				case 0:
-					n.end(s.rng.IntN(3) == 0)
-					n.start()
-				case 1:
-					n.disconnect()
-				case 2:
-					n.backup = n.journal.clone()
-				case 3:
-					if n.backup != nil {
-						n.end(false)
-						n.journal, n.backup = n.backup, nil
-						n.start()
-					}
-				case 4:
-					if s.rng.IntN(3) == 0 {
-						clear(s.kept)
-						for _, n := range s.nodes {
-							n.disconnect()
-						}
-					}
-				default:
-					for _, n := range s.nodes {
-						if s.rng.IntN(10) == 0 {
-							n.connect()
-						}
-					}
-				}
+				s.trouble(n)
 			})
-			for _, n := range s.nodes {
-				n.connect()
-			}
+			s.connect()
 			s.pass(6*time.Minute, nil)
 			common, err := core.DecodeCommon(s.kept["edge/fleet/c/basis"])
 			if err != nil {
@@ -110,7 +81,8 @@ func simulateBasis(t *testing.T, seeds uint64) {
 // The request for a new basis: who may ask, and what follows.
 func TestRebaseRequest(t *testing.T) {
 	in("", t, func(t *testing.T) {
-		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}, basis: fleet.BasisShared}
+		s := newFleetSim(t, 1)
+		s.basis = fleet.BasisShared
 		one, two := s.add("one", fleet.RoleMember), s.add("two", fleet.RoleMember)
 		ask := func(data string) gjson.Result {
 			one.request("fleet_rebase/bearing", data)

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 // start that message is found.
 func TestShortLivedNode(t *testing.T) {
 	in("", t, func(t *testing.T) {
-		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		s := newFleetSim(t, 1)
 		n := s.add("a", fleet.RoleMember)
 		for epoch := range uint64(3) {
 			for range 64 { // four minibatches
@@ -47,7 +46,7 @@ func TestShortLivedNode(t *testing.T) {
 // of then, answers without it. Its journal holds the end, once.
 func TestFleetOff(t *testing.T) {
 	in("", t, func(t *testing.T) {
-		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		s := newFleetSim(t, 1)
 		n, other := s.add("a", fleet.RoleMember), s.add("b", fleet.RoleMember)
 		s.pass(3*time.Minute, func() {
 			n.learn("a", "b")
@@ -93,7 +92,7 @@ func TestFleetOff(t *testing.T) {
 // A reload that brings the fleet back, after one that took it away, begins another epoch.
 func TestEpochAfterOff(t *testing.T) {
 	in("", t, func(t *testing.T) {
-		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		s := newFleetSim(t, 1)
 		n := s.add("a", fleet.RoleMember)
 		s.pass(2*time.Minute, func() { n.learn("a", "b") })
 		n.end(true)
@@ -119,7 +118,7 @@ func TestEpochAfterOff(t *testing.T) {
 // the sums of the former one. Those of the same fleet stay while the broker may have lost its messages.
 func TestAnotherFleet(t *testing.T) {
 	in("", t, func(t *testing.T) {
-		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		s := newFleetSim(t, 1)
 		n, other := s.add("a", fleet.RoleMember), s.add("b", fleet.RoleMember)
 		s.pass(3*time.Minute, func() {
 			n.learn("a", "b")
@@ -163,7 +162,7 @@ func TestAnotherFleet(t *testing.T) {
 // A topic of the fleet that names no member is refused as such, and goes to no stream.
 func TestFleetTopicOfNobody(t *testing.T) {
 	in("", t, func(t *testing.T) {
-		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		s := newFleetSim(t, 1)
 		n := s.add("a", fleet.RoleMember)
 		for topic, want := range map[string]bool{"edge/fleet/c/Bad Name": true, "edge/fleet/c/b/x": true, "edge/fleet/cc/b": false, "edge/fleet/c": false} {
 			if got := n.node.fleets.aside()(&mqtt.Message{Topic: topic, From: n.conn}); got != want {

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +15,7 @@ import (
 // topic of their state that it has ended.
 func TestNamesake(t *testing.T) {
 	in("", t, func(t *testing.T) {
-		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		s := newFleetSim(t, 1)
 		first := s.add("a", fleet.RoleMember)
 		s.pass(3*time.Minute, func() { first.learn("a", "b") })
 		later := s.add("a", fleet.RoleMember)

@@ -3,7 +3,6 @@ package stream
 import (
 	"encoding/json"
 	"math"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +16,7 @@ import (
 // The answer to a request has the numbers of a member as they are.
 func TestFleetAnswersExactly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 1)), kept: map[string][]byte{}}
+		s := newFleetSim(t, 1)
 		one, two := s.add("one", fleet.RoleMember), s.add("two", fleet.RoleMember)
 		s.pass(2*time.Minute, func() { two.learn("a", "b") })
 		c, err := core.Decode(s.kept["edge/fleet/c/two"])

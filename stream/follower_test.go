@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 // them would be empty, since the coverage is below the probability of the class.
 func TestSetsOfFollower(t *testing.T) {
 	in("", t, func(t *testing.T) {
-		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		s := newFleetSim(t, 1)
 		one, follower := s.add("one", fleet.RoleMember), s.add("two", fleet.RoleFollower)
 		defer one.end(true)
 		defer follower.end(true)
