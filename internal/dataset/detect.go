@@ -60,59 +60,91 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	if err != nil || at.time < 0 || len(r.Signals) == 0 {
 		return r, false, err
 	}
-	last, labels := map[string]int64{}, map[string]bool{}
-	var steps []int64
-	var firstTime, lastTime int64
-	var words error // that need values
-	empty := 0
-	for rows := 0; ; rows++ {
+	seen := survey{file: d, at: at, last: map[string]int64{}, labels: map[string]bool{}}
+	for _, name := range r.Signals {
+		seen.signals = append(seen.signals, slices.Index(d.names, name))
+	}
+	for {
 		record, err := d.record()
-		if errors.Is(err, io.EOF) || rows == detectRows {
-			ok := r.steps(steps, len(labels)) && (rows >= deviceRows*len(last) || r.Step <= time.Second && rows >= quickRows*len(last))
-			r.Days = areDays(firstTime, lastTime, rows)
-			if r.Sparse = 2*empty > rows; !ok {
-				words = nil
-			}
-			return r, ok && words == nil, words
+		if errors.Is(err, io.EOF) || seen.rows == detectRows {
+			ok, err := seen.judge(&r)
+			return r, ok, err
 		}
 		if err != nil {
 			return r, false, err
 		}
-		t, isTime := signal.ParseTime(strings.TrimSpace(record[at.time]), time.UTC)
-		if !isTime {
-			if f.Time != "" && rows == 0 {
+		if !seen.add(record) {
+			if f.Time != "" && seen.rows == 0 {
 				err = d.notTime(at.time, record, "; for a file of samples --ignore "+d.flagWord(at.time)+" leaves the column out")
 			}
 			return r, false, err
 		}
-		gap := false
-		for _, name := range r.Signals {
-			i := slices.Index(d.names, name)
-			cell := strings.TrimSpace(record[i])
-			gap = gap || cell == ""
-			r.Lacking = r.Lacking || missing(cell)
-			if words == nil && !isValue(cell) {
-				words = d.at(i, fmt.Sprintf("the file looks like one of signals, and column %s has %s: --device %s if it names the device; a stream written by hand can read it by values (map, one_hot or unit); --ignore %s leaves the column out", d.column(i), field.Quote(cell), d.flagWord(i), d.flagWord(i)))
-			}
-		}
-		if gap {
-			empty++
-		}
-		device := ""
-		if at.device >= 0 {
-			device = strings.Clone(record[at.device])
-		}
-		if before, known := last[device]; known {
-			steps = append(steps, t-before)
-		}
-		last[device] = t
-		if r.Relative, lastTime = t < clockTimes, t; rows == 0 {
-			firstTime = t
-		}
-		if at.label >= 0 && len(labels) < 2 {
-			labels[strings.Clone(record[at.label])] = true
+	}
+}
+
+// survey is what Detect sees in the rows of a file, one after the other.
+type survey struct {
+	file    *File
+	at      layout
+	signals []int // columns
+
+	rows, gaps    int // gaps: rows with an empty cell
+	lacking       bool
+	words         error            // a cell that needs values in the configuration
+	last          map[string]int64 // time of the last row of each device
+	steps         []int64          // of time between two rows of a device
+	first, latest int64            // times of the file's first row and of its last
+	labels        map[string]bool
+}
+
+// add takes the next row. It reports false for one whose time is none.
+func (s *survey) add(record []string) bool {
+	t, isTime := signal.ParseTime(strings.TrimSpace(record[s.at.time]), time.UTC)
+	if !isTime {
+		return false
+	}
+	gap := false
+	for _, i := range s.signals {
+		cell := strings.TrimSpace(record[i])
+		gap = gap || cell == ""
+		s.lacking = s.lacking || missing(cell)
+		if s.words == nil && !isValue(cell) {
+			word := s.file.flagWord(i)
+			s.words = s.file.at(i, fmt.Sprintf("the file looks like one of signals, and column %s has %s: --device %s if it names the device; a stream written by hand can read it by values (map, one_hot or unit); --ignore %s leaves the column out", s.file.column(i), field.Quote(cell), word, word))
 		}
 	}
+	if gap {
+		s.gaps++
+	}
+	device := ""
+	if s.at.device >= 0 {
+		device = strings.Clone(record[s.at.device])
+	}
+	if before, known := s.last[device]; known {
+		s.steps = append(s.steps, t-before)
+	}
+	s.last[device], s.latest = t, t
+	if s.rows == 0 {
+		s.first = t
+	}
+	if s.at.label >= 0 && len(s.labels) < 2 {
+		s.labels[strings.Clone(record[s.at.label])] = true
+	}
+	s.rows++
+	return true
+}
+
+// judge sets what the rows say of r, and reports whether they are rows of signals. If they
+// are but have words that need values in the configuration, it returns the error that says so.
+func (s *survey) judge(r *Recording) (ok bool, err error) {
+	r.Lacking, r.Relative, r.Sparse = s.lacking, s.latest < clockTimes, 2*s.gaps > s.rows
+	r.Labelled = len(s.labels) > 1
+	r.Days = areDays(s.first, s.latest, s.rows)
+	rising := r.takeSteps(s.steps)
+	if !rising || s.rows < deviceRows*len(s.last) && (r.Step > time.Second || s.rows < quickRows*len(s.last)) {
+		return false, nil
+	}
+	return s.words == nil, s.words
 }
 
 // areDays reports whether times in ns, read as seconds, would be days of this century or the last
@@ -160,9 +192,9 @@ func isValue(cell string) bool {
 	return err == nil || missing(cell) || codec.IsCommonWord(cell)
 }
 
-// steps sets what follows from the steps between two rows of a device; false if they are
+// takeSteps sets what follows from the steps between two rows of a device; false if they are
 // no times that rise.
-func (r *Recording) steps(steps []int64, labels int) bool {
+func (r *Recording) takeSteps(steps []int64) bool {
 	if len(steps) == 0 {
 		return false
 	}
@@ -179,7 +211,7 @@ func (r *Recording) steps(steps []int64, labels int) bool {
 			near++
 		}
 	}
-	r.Step, r.Labelled = time.Duration(median), labels > 1
+	r.Step = time.Duration(median)
 	r.Regular = float64(near) >= regularPart*float64(len(steps))
 	return median > 0 && float64(rising) >= regularPart*float64(len(steps))
 }
