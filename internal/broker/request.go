@@ -49,20 +49,11 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 	client, err := Connect(ctx, cfg.MQTT, Options{ID: id, Receive: func(m Message) {
 		switch {
 		case m.Topic == prefix+"response/"+command && gjson.GetBytes(m.Payload, "transaction").Str == id:
-			select {
-			case responses <- m.Payload:
-			default:
-			}
+			offer(responses, m.Payload)
 		case m.Topic == prefix+"state" && string(m.Payload) == "online":
-			select {
-			case online <- struct{}{}:
-			default:
-			}
+			offer(online, struct{}{})
 		case m.Topic == prefix+"info" && gjson.GetBytes(m.Payload, "control").Type == gjson.False:
-			select {
-			case closed <- struct{}{}:
-			default:
-			}
+			offer(closed, struct{}{})
 		}
 	}})
 	if err != nil {
@@ -98,6 +89,14 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 		return nil, exit.With(exit.Broker, fmt.Errorf("node %s carries out no requests: set control.enabled in its configuration, and reload it (SIGHUP)", cfg.Node))
 	case <-ctx.Done():
 		return nil, unanswered(ctx, errors.New("no answer: is control.enabled set, and the journal writable?"))
+	}
+}
+
+// offer sends a value to a channel of one, unless another waits there.
+func offer[T any](to chan<- T, value T) {
+	select {
+	case to <- value:
+	default:
 	}
 }
 
