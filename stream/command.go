@@ -231,15 +231,16 @@ func (n *Node) parseRequest(what string, payload []byte) (*request, *codec.Refus
 			r.models = append(r.models, m)
 		}
 	}
-	switch {
-	case r.command.scope == oneModel && !named && len(r.models) == 0:
-		return r, codec.Refuse(codec.BadRequest, "%s is for one model: send it to request/%s/<model>", name, name)
-	case r.command.scope != wholeNode && len(r.models) == 0:
+	if r.command.scope != wholeNode && len(r.models) == 0 {
 		var names []string
 		for _, m := range n.models {
 			names = append(names, m.Name)
 		}
-		return r, codec.Refuse(codec.BadRequest, "there is no model %.40q; the node has %s", model, strings.Join(names, ", "))
+		has := strings.Join(names, ", ")
+		if !named {
+			return r, codec.Refuse(codec.BadRequest, "which model? the node has %s: send it to request/%s/<model>", has, name)
+		}
+		return r, codec.Refuse(codec.BadRequest, "there is no model %.40q; the node has %s", model, has)
 	}
 	return r, nil
 }

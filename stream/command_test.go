@@ -142,6 +142,17 @@ func TestLearningSwitchedOff(t *testing.T) {
 }
 
 func TestRequestsThatAreRefused(t *testing.T) {
+	in("for one of two models", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		cfg.Control.Enabled = true
+		other := m
+		other.Name, other.Model = "pump", newFakeModel(2)
+		r := newRig(t, newFakeJournal(), cfg, m, other)
+		r.send("edge/n1/request/export", "")
+		time.Sleep(time.Second)
+		const want = `{"error":"which model? the node has bearing, pump: send it to request/export/<model>","status":"error"}`
+		equal(t, "export", answers(r.published(), "edge/n1/response/export"), []string{want})
+	})
 	in("with an answer", t, func(t *testing.T) {
 		r := controlled(t, newFakeJournal(), 0)
 		for _, c := range []struct{ topic, payload, want string }{
