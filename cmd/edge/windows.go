@@ -55,9 +55,9 @@ replace what it has.`,
 			}
 			out := cmd.OutOrStdout()
 			if output != "" {
-				file, create := cli.CreateOutput("-o", output, args[0], w.ConfigPath)
-				if create != nil {
-					return create
+				var file *cli.Output
+				if file, err = cli.CreateOutput("-o", output, args[0], w.ConfigPath); err != nil {
+					return err
 				}
 				defer func() { err = file.Finish(err) }()
 				out = file
