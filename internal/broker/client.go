@@ -116,6 +116,25 @@ func Connect(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
 	return nil, exit.With(exit.Broker, fmt.Errorf("connect to the broker at %s: %w; %s", servers, err, cmp.Or(mqtt.Advice(err), "is it running, and are address and credentials right?")))
 }
 
+// Failure returns the error of a command whose exchange with the broker failed with err: that with
+// the exit code of the broker's failures, or the reason for which ctx has ended before, as a signal
+// to the command.
+func Failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return unanswered(ctx, fmt.Errorf("the time to wait was over before the broker had answered: %w", err))
+	}
+	return exit.With(exit.Broker, err)
+}
+
+// unanswered returns err with the exit code of the broker's failures if the time to wait was over, or
+// else the reason for which ctx has ended.
+func unanswered(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	return exit.With(exit.Broker, err)
+}
+
 // Subscribe subscribes to a filter and reports whether the broker grants it.
 func (c *Client) Subscribe(ctx context.Context, filter string, qos byte) (granted bool, err error) {
 	refused, err := c.SubscribeAll(ctx, []string{filter}, qos)

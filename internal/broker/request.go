@@ -62,7 +62,7 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 	defer client.Close()
 	for _, filter := range []string{prefix + "response/" + command, prefix + "info", prefix + "state"} {
 		if granted, err := client.Subscribe(ctx, filter, 1); err != nil {
-			return nil, brokerError(ctx, err)
+			return nil, Failure(ctx, err)
 		} else if !granted && filter != prefix+"info" { // without info the node's silence tells
 			return nil, exit.With(exit.Broker, fmt.Errorf("subscribe to %s: the broker refuses it", filter))
 		}
@@ -73,7 +73,7 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 		return nil, unanswered(ctx, fmt.Errorf("node %s is not online at %s: is its daemon running, with this broker, and may this user read %sstate? edge top --broker URL finds the nodes", cfg.Node, strings.Join(cfg.MQTT.Servers, ", "), prefix))
 	}
 	if err := client.Publish(ctx, prefix+"request/"+command, 1, false, payload); err != nil {
-		return nil, brokerError(ctx, fmt.Errorf("publish the request: %w", err))
+		return nil, Failure(ctx, fmt.Errorf("publish the request: %w", err))
 	}
 	select {
 	case response := <-responses:
@@ -98,22 +98,4 @@ func offer[T any](to chan<- T, value T) {
 	case to <- value:
 	default:
 	}
-}
-
-// unanswered returns err with the exit code of the broker's failures if the time to wait was over, or
-// else the reason for which ctx has ended, as a signal to the command.
-func unanswered(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
-		return cause
-	}
-	return exit.With(exit.Broker, err)
-}
-
-// brokerError returns err with the exit code of the broker's failures. After the
-// end of ctx the broker has not answered in time.
-func brokerError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return unanswered(ctx, fmt.Errorf("the broker does not answer: %w", err))
-	}
-	return exit.With(exit.Broker, err)
 }

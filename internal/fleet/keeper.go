@@ -3,7 +3,6 @@ package fleet
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -86,7 +85,7 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 		err = fmt.Errorf("the broker refuses the subscription to %s: give this user the right to read it", strings.Join(refused, ", "))
 	}
 	if err != nil {
-		return nil, ended(ctx, err)
+		return nil, broker.Failure(ctx, err)
 	}
 	mu.Lock()
 	last = time.Now()
@@ -102,7 +101,7 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 		select {
 		case <-time.After(left):
 		case <-ctx.Done():
-			return nil, ended(ctx, context.Cause(ctx))
+			return nil, broker.Failure(ctx, context.Cause(ctx))
 		}
 	}
 	mu.Lock()
@@ -117,18 +116,6 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 		all = append(all, one)
 	}
 	return all, nil
-}
-
-// ended returns an error of the broker, with the reason if the time of the command was over, or that for
-// which it has ended before, as a signal.
-func ended(ctx context.Context, err error) error {
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, context.DeadlineExceeded):
-		err = fmt.Errorf("the time to wait was over before the broker had answered: %w", err)
-	case cause != nil:
-		return cause
-	}
-	return exit.With(exit.Broker, err)
 }
 
 // silence is the time without a message after which all retained ones have come.
@@ -207,7 +194,7 @@ func (k *Keeper) Online(ctx context.Context, node string) (online bool, err erro
 	}
 	defer client.Close()
 	if granted, err := client.Subscribe(ctx, k.MQTT.BaseTopic+"/"+node+"/state", 0); err != nil {
-		return false, ended(ctx, err)
+		return false, broker.Failure(ctx, err)
 	} else if !granted {
 		return false, nil
 	}
@@ -217,7 +204,7 @@ func (k *Keeper) Online(ctx context.Context, node string) (online bool, err erro
 	case <-time.After(k.silence()):
 		return false, nil
 	case <-ctx.Done():
-		return false, ended(ctx, context.Cause(ctx))
+		return false, broker.Failure(ctx, context.Cause(ctx))
 	}
 }
 
@@ -275,7 +262,7 @@ func (k *Keeper) send(ctx context.Context, messages []wire.Publication) error {
 	defer client.Close()
 	for _, m := range messages {
 		if err := client.Publish(ctx, m.Topic, 1, true, m.Payload); err != nil {
-			return ended(ctx, fmt.Errorf("publish on %s: %w", m.Topic, err))
+			return broker.Failure(ctx, fmt.Errorf("publish on %s: %w", m.Topic, err))
 		}
 	}
 	return nil
