@@ -37,18 +37,18 @@ type Config struct {
 	messages int64 // of Signals; 0: until the end of the demo
 }
 
+// site is where a demo runs.
+type site struct {
+	sensors *sensors
+	broker  string // URL
+	folder  string // of the state
+	log     *slog.Logger
+}
+
 // Run runs the demo until its length, the end of the file or ctx, then prints a
 // summary on out.
 func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
-	if d.Fleet > 0 {
-		return d.runFleet(ctx, out, errOut)
-	}
-	if d.Length > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.Length)
-		defer cancel()
-	}
-	sensors, err := d.sensors(errOut)
+	sensors, err := d.openSensors(errOut)
 	if err != nil {
 		return err
 	}
@@ -58,13 +58,27 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 		return fmt.Errorf("demo: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	log := terminal.NewLogger(slog.LevelWarn, "auto", errOut)
 	broker, err := embedded.Start("127.0.0.1:0", embedded.Options{})
 	if err != nil {
 		return err
 	}
 	defer broker.Close()
-	cfg, err := d.config(sensors, broker.URL(), folder)
+	at := site{sensors, broker.URL(), folder, terminal.NewLogger(slog.LevelWarn, "auto", errOut)}
+	if d.Fleet > 0 {
+		return d.runFleet(ctx, at, out, errOut)
+	}
+	return d.runNode(ctx, at, out, errOut)
+}
+
+// runNode runs the demo of one node.
+func (d *Config) runNode(ctx context.Context, at site, out, errOut io.Writer) error {
+	if d.Length > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.Length)
+		defer cancel()
+	}
+	sensors := at.sensors
+	cfg, err := d.config(at)
 	if err != nil {
 		return exit.With(exit.Config, fmt.Errorf("demo: %w", err))
 	}
@@ -77,7 +91,7 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 	defer end(nil)
 	show.out = &ending{Writer: show.out, end: end}
 	sensor := newSensor(d, sensors)
-	daemon, err := daemon.New(cfg, log, func(p *stream.Prediction) {
+	daemon, err := daemon.New(cfg, at.log, func(p *stream.Prediction) {
 		sensor.predicted.Add(1)
 		show.predicted(p)
 	})
@@ -92,10 +106,10 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 	if d.Signals {
 		player = sensor
 	}
-	show.begin(broker.URL(), daemon.PageURL())
+	show.begin(at.broker, daemon.PageURL())
 	curve, took, err := play(ctx, daemon, stream.NodeName(sensors.name), player, cfg.MQTT, show)
 	if unfinished(err) {
-		log.Warn("this machine is too busy: the demo ended before the last samples were learnt; the summary does not include them")
+		at.log.Warn("this machine is too busy: the demo ended before the last samples were learnt; the summary does not include them")
 	} else if err != nil {
 		return err
 	}

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"time"
 
-	"edge/internal/broker/embedded"
 	"edge/internal/dataset"
 	"edge/internal/exit"
 	"edge/internal/terminal"
@@ -42,14 +39,11 @@ const (
 // that learns the same rows alone, and one device learns the rows of all of them.
 type fleet struct {
 	*Config
-	sensors *sensors
-	choose  *rand.Rand // labels of the node that lies, and the order of a file
-	broker  string
-	folder  string
-	log     *slog.Logger
-	out     io.Writer
-	start   time.Time
-	stop    context.CancelCauseFunc
+	site
+	choose *rand.Rand // labels of the node that lies, and the order of a file
+	out    io.Writer
+	start  time.Time
+	stop   context.CancelCauseFunc
 
 	members []*fleetNode // the last of them lies, the one before comes late
 	alone   []*fleetNode // twins of the honest members, in their order
@@ -63,26 +57,8 @@ type fleet struct {
 }
 
 // runFleet runs the demo of a fleet, and prints its report on out.
-func (d *Config) runFleet(ctx context.Context, out, errOut io.Writer) error {
-	sensors, err := d.sensors(errOut)
-	if err != nil {
-		return err
-	}
-	defer sensors.close()
-	folder, err := os.MkdirTemp("", "edge-demo-")
-	if err != nil {
-		return fmt.Errorf("demo: %w", err)
-	}
-	defer os.RemoveAll(folder)
-	server, err := embedded.Start("127.0.0.1:0", embedded.Options{})
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	f := &fleet{
-		Config: d, sensors: sensors, choose: rand.New(rand.NewPCG(d.Seed, 3)), broker: server.URL(), folder: folder,
-		log: terminal.NewLogger(slog.LevelWarn, "auto", errOut), out: out, start: time.Now(),
-	}
+func (d *Config) runFleet(ctx context.Context, at site, out, errOut io.Writer) error {
+	f := &fleet{Config: d, site: at, choose: rand.New(rand.NewPCG(d.Seed, 3)), out: out, start: time.Now()}
 	if d.AsJSON {
 		if f.out = errOut; !terminal.IsTerminal(errOut) {
 			f.out = io.Discard

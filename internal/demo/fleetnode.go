@@ -85,7 +85,7 @@ func (f *fleet) startNode(running context.Context, name string, as role) (*fleet
 // nodeConfig returns the configuration of a node. The minibatches end with the rounds, so
 // that the nodes learn the same steps at any speed.
 func (f *fleet) nodeConfig(name string, as role) (*config.Config, error) {
-	c, err := f.config(f.sensors, f.broker, f.folder)
+	c, err := f.config(f.site)
 	if err != nil {
 		return nil, err
 	}

@@ -34,9 +34,9 @@ type sensors struct {
 	close    func() error
 }
 
-// sensors opens the data file, or returns the simulated sensors. It reports rows that are
+// openSensors opens the data file, or returns the simulated sensors. It reports rows that are
 // left out on errOut.
-func (d *Config) sensors(errOut io.Writer) (*sensors, error) {
+func (d *Config) openSensors(errOut io.Writer) (*sensors, error) {
 	if d.Signals {
 		s := &sensors{name: "vibration", classes: states, labels: labelFraction, close: func() error { return nil }}
 		s.features = vibrationStream().FeatureNames()
@@ -98,8 +98,8 @@ func vibrationStream() codec.Stream {
 }
 
 // config returns the configuration of a daemon that learns from the sensors.
-func (d *Config) config(s *sensors, broker, folder string) (*config.Config, error) {
-	c := config.Default()
+func (d *Config) config(at site) (*config.Config, error) {
+	c, s := config.Default(), at.sensors
 	name := stream.NodeName(s.name)
 	in, m := codec.DefaultStream(), config.DefaultModel()
 	if d.Signals {
@@ -118,9 +118,9 @@ func (d *Config) config(s *sensors, broker, folder string) (*config.Config, erro
 	if s.labels < 1 {
 		m.Pending.TTL, m.Pending.Max = pendingTTL, pendingMax
 	}
-	c.Node, c.MQTT.Servers = "demo", []string{broker}
+	c.Node, c.MQTT.Servers = "demo", []string{at.broker}
 	c.Streams[name], c.Models[name] = in, m
-	c.Store.Path = filepath.Join(folder, "edge.db")
+	c.Store.Path = filepath.Join(at.folder, "edge.db")
 	c.HTTP.Listen = "127.0.0.1:0"
 	c.Control.Enabled = true // the page accepts labels
 	return &c, c.Validate()

@@ -55,11 +55,11 @@ func TestVibration(t *testing.T) {
 // The default configuration makes one sample of two messages.
 func TestVibrationStream(t *testing.T) {
 	d := Config{Signals: true, Seed: 1}
-	s, err := d.sensors(io.Discard)
+	s, err := d.openSensors(io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := d.config(s, "mqtt://127.0.0.1:1", t.TempDir())
+	c, err := d.config(site{sensors: s, broker: "mqtt://127.0.0.1:1", folder: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
