@@ -133,25 +133,23 @@ func TestStackLearnsWaves(t *testing.T) {
 	}
 }
 
-// Where labels are requested the members alone answer for samples without a place in
+// Where labels are requested the blend has a part of the weight for samples without a place in
 // the order of the labels; where they are not requested any more, the blend that was
-// learnt meanwhile counts.
+// learnt meanwhile counts whole.
 func TestStackWhereLabelsAreAskedFor(t *testing.T) {
 	cfg := testConfig(2, "a", "b")
 	cfg.Passes = fewPasses
 	l := newTestLearner(t, cfg)
 	trend(l, 0, 500)
-	if s := l.view.Pool.Stack; s.Plain.Weight != 0 || s.Ordered.Weight == 0 {
-		t.Errorf("weights %v and %v, want none without an order", s.Ordered.Weight, s.Plain.Weight)
-	}
+	part := l.view.Pool.Stack.Plain.Weight
 	data, _ := l.AppendBinary(nil)
 	cfg.Passes = 0
 	again, err := Restore(cfg, data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := again.view.Pool.Stack.Plain.Weight; got == 0 {
-		t.Errorf("without requests: weight %v", got)
+	if got := again.view.Pool.Stack.Plain.Weight; part == 0 || part > 0.9*got {
+		t.Errorf("weight %v, without requests %v", part, got)
 	}
 }
 

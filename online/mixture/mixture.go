@@ -18,9 +18,8 @@ type Config struct {
 	Regression bool // on the features, learnt by the mixture
 	Forest     bool // is among the experts; package forest learns it
 
-	// FewLabels: labels are requested for selected samples. The members alone then
-	// answer for samples without a place in the order of the labels: exponents that
-	// were learnt from the hardest samples do not hold for the others.
+	// FewLabels: labels are requested for selected samples, the hardest ones. They teach the blends
+	// slowly, and the class frequencies have no weight.
 	FewLabels bool
 
 	// Weighted: samples weigh by their class, so that rare classes are found. The class

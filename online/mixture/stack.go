@@ -57,6 +57,11 @@ const (
 	slowLead     = 2    // log weight by which the slow learner begins ahead of the fast one
 	forestShare  = 0.4  // the forest's first exponent
 	maxStackStep = 0.2  // of an exponent in one minibatch
+
+	// Where labels are requested they are those of the hardest samples, and say less of the exponents
+	// and the weight that suit the others.
+	requestedPrior = 10   // by which the exponents' start is more precise
+	requestedShare = 0.75 // of the blend's weight
 )
 
 // newBlend begins with the geometric mean of the horizons, and of the forest where
@@ -68,6 +73,9 @@ func (m *Mixture) newBlend(chain bool) (blend, model.Blend) {
 	n, share, prior := horizons+1, 1., float64(stackPrior)
 	if m.cfg.Forest {
 		n, share, prior = n+1, 1-forestShare, forestPrior
+	}
+	if m.cfg.FewLabels {
+		prior *= requestedPrior
 	}
 	if chain {
 		n += 1 + len(model.RecentMemories)
@@ -178,7 +186,7 @@ func (m *Mixture) setStack() {
 	v := &m.view.Pool.Stack
 	v.Ordered.Weight, v.Plain.Weight = m.ordered.weight(), m.plain.weight()
 	if m.cfg.FewLabels {
-		v.Plain.Weight = 0
+		v.Plain.Weight *= requestedShare
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"edge/model"
 )
 
 // randomExponents stores random evidence of a minibatch in x, and returns it as a
@@ -36,6 +38,25 @@ func randomBlend(b *blend, rng *rand.Rand) {
 		x.pendLL = -5 * rng.Float64()
 	}
 	b.pendLL[0], b.pendLL[1] = -6, -4
+}
+
+// Requested labels are those of the hardest samples: the same evidence moves the exponents less, in
+// the limit by the quotient of the precisions, and the blend never answers alone.
+func TestRequestedLabels(t *testing.T) {
+	move := func(few bool) (moved, weight float64) {
+		m := New(Config{Horizons: 3, Forest: true, FewLabels: few}, &model.Posterior{})
+		x, f := &m.plain.slow, m.forestExpert()
+		start := x.at[f]
+		x.pendGrad[f] = 1e-3
+		m.plain.logw[0], m.plain.logw[1] = -40, 0
+		m.plain.learn(&m.view.Pool.Stack.Plain, Together(1))
+		m.setStack()
+		return x.at[f] - start, m.view.Pool.Stack.Plain.Weight
+	}
+	others, whole := move(false)
+	requested, part := move(true)
+	closeTo(t, "moves", []float64{requested * requestedPrior}, []float64{others}, 1e-12)
+	closeTo(t, "weights", []float64{whole, part}, []float64{1, requestedShare}, 1e-12)
 }
 
 // Newton's steps of both learners against a general solver, and how curvature and
