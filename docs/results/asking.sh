@@ -14,8 +14,8 @@ for set; do
 	file="$edge eval $data/$set.csv.gz"
 	$file --query margin,entropy,bald,random --budget $budgets --seeds $seeds --against-full --plot "docs/results/asking-$set.svg"
 	$file --query margin,bald --budget 0.1 --inducing 50 --seeds $seeds # as few inducing points as a model that does not ask
-	$file --inducing 100                                                # as many, taught every label in minibatches of 16
-	$file --query random --budget 1                                     # every label, one by one
+	$file --inducing 100                                                # as many, taught every label before the next row
+	$file --query random --budget 1                                     # every label, one by one, without their order
 	# without the order of the file, in which neighbours are alike
 	[ "$set" != satellite ] || $file --query margin,bald,random --budget 0.1,0.2,0.3 --shuffle 1 --seeds $seeds --against-full
 done
