@@ -75,7 +75,9 @@ func (h *Lacking) OnSessionEstablish(*mochi.Client, packets.Packet) {
 func (h *Lacking) OnPublished(*mochi.Client, packets.Packet) { h.passed.Add(-1) }
 
 func (h *Lacking) OnPublish(_ *mochi.Client, p packets.Packet) (packets.Packet, error) {
-	h.passed.Add(1)
+	if h.Unrepeated {
+		h.passed.Add(1)
+	}
 	if h.Most == 0 || !p.FixedHeader.Retain {
 		return p, nil
 	}
