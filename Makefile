@@ -17,7 +17,7 @@ SLOW    := -tags slow,$(HTTP1)
 ALONE   := ./ci/... ./cmd/edge-lab ./configs ./lab/... ./model/... ./persist \
 	./internal/config ./internal/dataset ./internal/eval ./internal/exit ./internal/inspect ./internal/process ./internal/report ./internal/statefile \
 	./online/active ./online/conformal ./online/drift ./online/fleet ./online/forest ./online/mixture ./online/natural ./online/score ./online/train ./online/wire \
-	./stream/codec ./stream/field ./stream/fleet ./stream/signal/... ./stream/topic ./test/rules ./test/simulation/patch
+	./stream/codec ./stream/field ./stream/membership ./stream/signal/... ./stream/topic ./test/rules ./test/simulation/patch
 
 # Tests that learn for long, run commands, measure memory, or damage each part of a file, in a test's own
 # goroutine or in processes with one, and long ones of daemons that shorter ones also run

@@ -18,7 +18,7 @@
 //	compare             all methods on the same splits
 //	published           the experiments of the paper behind the model
 //	published/tprocess  the published experiments with Student-t processes
-//	fleet               learners that exchange what they have learnt, without a broker
+//	federated           learners that exchange what they have learnt, without a broker
 //	exact               log evidences of tiny problems by orthant probabilities
 //	labtest             what the tests of these packages share
 //

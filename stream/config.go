@@ -9,7 +9,7 @@ import (
 
 	"edge/stream/codec"
 	"edge/stream/field"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
 )
@@ -143,7 +143,7 @@ func (c Config) prefix() string { return c.MQTT.BaseTopic + "/" + c.Node + "/" }
 // Validate reports every field that is out of range, joined, each with its key.
 func (c Config) Validate() error {
 	errs := []error{
-		field.Check(topic.IsName(c.Node) && c.Node != fleet.Level, "node", c.Node, "[a-z0-9_-], and not "+fleet.Level),
+		field.Check(topic.IsName(c.Node) && c.Node != membership.Level, "node", c.Node, "[a-z0-9_-], and not "+membership.Level),
 		field.Within("mqtt", c.MQTT.Validate()),
 		field.Within("outbox", c.Outbox.Validate()),
 		field.Within("metrics", c.Metrics.Validate()),

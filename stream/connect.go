@@ -11,7 +11,7 @@ import (
 	"edge/online/active"
 	"edge/stream/codec"
 	"edge/stream/field"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
 )
@@ -334,7 +334,7 @@ func (n *Node) maxPayload() (largest int) {
 		largest = max(largest, src.decoder.MaxPayload())
 	}
 	if len(n.fleets.members) > 0 {
-		largest = max(largest, fleet.MaxPayload)
+		largest = max(largest, membership.MaxPayload)
 	}
 	return largest
 }

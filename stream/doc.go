@@ -37,6 +37,6 @@
 //
 // Everything that a node publishes is a struct of payload.go. Below this package are
 // stream/field and stream/topic, stream/signal, stream/codec, stream/mqtt and
-// stream/fleet; each knows only some before it. A good order of reading: doc.go,
+// stream/membership; each knows only some before it. A good order of reading: doc.go,
 // node.go, wire.go, worker.go, committer.go.
 package stream

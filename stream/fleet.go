@@ -11,8 +11,8 @@ import (
 
 	"edge/model"
 	"edge/online"
-	core "edge/online/fleet"
-	"edge/stream/fleet"
+	"edge/online/fleet"
+	"edge/stream/membership"
 	"edge/stream/mqtt"
 )
 
@@ -29,13 +29,13 @@ const (
 // FleetModel is a Model that takes part in a fleet; *online.Loop implements it.
 type FleetModel interface {
 	// Contribution returns the contribution of the model's own labels.
-	Contribution(ctx context.Context, member string) (*core.Contribution, error)
+	Contribution(ctx context.Context, member string) (*fleet.Contribution, error)
 	// Merge returns the sum of a set.
-	Merge(ctx context.Context, member string, set *core.Set) (*core.Merge, error)
+	Merge(ctx context.Context, member string, set *fleet.Set) (*fleet.Merge, error)
 }
 
 // Follow is online.Follow for one configuration.
-type Follow func(member string, set *core.Set) (*model.Posterior, *core.Merge, error)
+type Follow func(member string, set *fleet.Set) (*model.Posterior, *fleet.Merge, error)
 
 // fleets are the parts of a node's models in fleets. One goroutine, in run, receives,
 // publishes and merges.
@@ -52,16 +52,16 @@ type fleets struct {
 
 // fleetMember is the part of one model.
 type fleetMember struct {
-	*fleet.Member // set by newFleets and inherit, before run
-	of            *modelState
-	asked         uint64              // epoch that was given to the committer
-	waiting       []fleet.Publication // for room in the outbox
+	*membership.Member // set by newFleets and inherit, before run
+	of                 *modelState
+	asked              uint64                   // epoch that was given to the committer
+	waiting            []membership.Publication // for room in the outbox
 }
 
 // newFleets returns the parts of the models that are in a fleet.
 func (n *Node) newFleets() *fleets {
 	f := &fleets{
-		node: n, inbox: mqtt.NewQueue(maxFleetMessages, fleet.MaxWaiting, mqtt.MessageSize),
+		node: n, inbox: mqtt.NewQueue(maxFleetMessages, membership.MaxWaiting, mqtt.MessageSize),
 		wake: make(chan struct{}, 1),
 	}
 	instance := rand.Uint64()
@@ -69,8 +69,8 @@ func (n *Node) newFleets() *fleets {
 		if !m.Fleet.Enabled() {
 			continue
 		}
-		id := fleet.Identity{Base: n.cfg.MQTT.BaseTopic, Node: n.cfg.Node, Instance: instance, Epoch: m.Mark >> markEpoch}
-		member := fleet.New(m.Fleet, id, n.fleetEvent(m))
+		id := membership.Identity{Base: n.cfg.MQTT.BaseTopic, Node: n.cfg.Node, Instance: instance, Epoch: m.Mark >> markEpoch}
+		member := membership.New(m.Fleet, id, n.fleetEvent(m))
 		if post := m.Model.Snapshot(); post.Fleet != nil {
 			member.Joined()
 		}
@@ -241,8 +241,8 @@ func (f *fleets) step(ctx context.Context) {
 
 // learntBy returns the progress of a model. A contribution holds no label of the minibatch
 // that is filling.
-func learntBy(s *online.Status) fleet.Learnt {
-	return fleet.Learnt{Labels: s.Learned, Nats: float64(float64(s.Scores.N)*s.Scores.NLL) - s.OpenNLL, Ready: s.WarmedUp, Behind: s.Recovering}
+func learntBy(s *online.Status) membership.Learnt {
+	return membership.Learnt{Labels: s.Learned, Nats: float64(float64(s.Scores.N)*s.Scores.NLL) - s.OpenNLL, Ready: s.WarmedUp, Behind: s.Recovering}
 }
 
 // storeEpoch lets the committer make an epoch durable.
@@ -276,7 +276,7 @@ func (f *fleets) publish(ctx context.Context, m *fleetMember) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var all []fleet.Publication
+	var all []membership.Publication
 	if err == nil {
 		all, err = m.Publish(now, c)
 	}
@@ -292,8 +292,8 @@ func (f *fleets) publish(ctx context.Context, m *fleetMember) {
 
 // replace lets the messages of a contribution wait in place of those of an earlier one. An
 // announcement of a basis waits on.
-func (m *fleetMember) replace(all []fleet.Publication) {
-	m.waiting = slices.DeleteFunc(m.waiting, func(p fleet.Publication) bool {
+func (m *fleetMember) replace(all []membership.Publication) {
+	m.waiting = slices.DeleteFunc(m.waiting, func(p membership.Publication) bool {
 		member, _, _ := m.Topics().Read(p.Topic)
 		return member == m.Name()
 	})
@@ -315,13 +315,13 @@ func (f *fleets) trickle() (left bool) {
 	return left
 }
 
-func (f *fleets) push(p fleet.Publication) {
+func (f *fleets) push(p membership.Publication) {
 	f.node.outbox.Push(&mqtt.Publication{Topic: p.Topic, Payload: p.Payload, QoS: 1, Retained: true})
 }
 
 // merge lets the model add the contributions of a set, and the committer journal the
 // result and hand it over.
-func (f *fleets) merge(ctx context.Context, m *fleetMember, set *core.Set) {
+func (f *fleets) merge(ctx context.Context, m *fleetMember, set *fleet.Set) {
 	sum, failure := f.sum(ctx, m, set)
 	err := failure
 	if err == nil && m.of.Fleet.Follows() {
@@ -352,7 +352,7 @@ func (f *fleets) merge(ctx context.Context, m *fleetMember, set *core.Set) {
 }
 
 // merged notes a merge that is durable, or that a follower answers by. The caller holds mu.
-func (f *fleets) merged(m *fleetMember, sum *core.Merge) {
+func (f *fleets) merged(m *fleetMember, sum *fleet.Merge) {
 	m.Merged(time.Now(), sum)
 	f.node.log.Info("fleet merged", "model", m.of.Name, "concept", m.of.Fleet.Concept, "members", sum.Taken(), "of", len(sum.Members))
 }
@@ -367,7 +367,7 @@ func (f *fleets) again(of *modelState) {
 }
 
 // sum returns the sum of a set; a follower answers by it from now on.
-func (f *fleets) sum(ctx context.Context, m *fleetMember, set *core.Set) (sum *core.Merge, err error) {
+func (f *fleets) sum(ctx context.Context, m *fleetMember, set *fleet.Set) (sum *fleet.Merge, err error) {
 	defer online.Recover(&err)
 	if follower, ok := m.of.Model.(*follower); ok {
 		return follower.follow(f.node.cfg.Node, set)

@@ -11,8 +11,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/online/active"
-	core "edge/online/fleet"
-	"edge/stream/fleet"
+	"edge/online/fleet"
+	"edge/stream/membership"
 	"edge/stream/mqtt"
 )
 
@@ -30,9 +30,9 @@ func TestFleetSimulation(t *testing.T) {
 		in(fmt.Sprint(seed), t, func(t *testing.T) {
 			s := newFleetSim(t, seed)
 			for i := range 2 + int(seed)%3 {
-				s.add(fmt.Sprint("n", i), fleet.RoleMember)
+				s.add(fmt.Sprint("n", i), membership.RoleMember)
 			}
-			follower := s.add("f", fleet.RoleFollower)
+			follower := s.add("f", membership.RoleFollower)
 			members := s.nodes[:len(s.nodes)-1]
 			crashes := 0
 			s.pass(12*time.Minute, func() {
@@ -51,7 +51,7 @@ func TestFleetSimulation(t *testing.T) {
 			}
 			versions := map[string]string{}
 			for _, n := range members {
-				c, err := core.Decode(s.kept["edge/fleet/c/"+n.name])
+				c, err := fleet.Decode(s.kept["edge/fleet/c/"+n.name])
 				if err != nil {
 					t.Fatalf("the broker keeps nothing of %s: %v", n.name, err)
 				}
@@ -70,7 +70,7 @@ func TestFleetSimulation(t *testing.T) {
 					t.Errorf("%s: the digest of its journal is %s, its own %s", n.name, got, want)
 				}
 			}
-			if v, _ := follower.node.Fleet("bearing"); len(v.Members) != len(members) || v.State != fleet.Follower {
+			if v, _ := follower.node.Fleet("bearing"); len(v.Members) != len(members) || v.State != membership.Follower {
 				t.Errorf("the follower knows %+v", v)
 			}
 			if _, records := follower.journal.committed(); records > 0 {
@@ -87,7 +87,7 @@ func TestFleetSimulation(t *testing.T) {
 func TestFleetAnswers(t *testing.T) {
 	in("", t, func(t *testing.T) {
 		s := newFleetSim(t, 1)
-		one, two, follower := s.add("one", fleet.RoleMember), s.add("two", fleet.RoleMember), s.add("three", fleet.RoleFollower)
+		one, two, follower := s.add("one", membership.RoleMember), s.add("two", membership.RoleMember), s.add("three", membership.RoleFollower)
 		s.pass(6*time.Minute, func() {
 			one.learn("a", "b")
 			two.learn("a", "b", "c")
@@ -110,7 +110,7 @@ func TestFleetAnswers(t *testing.T) {
 			t.Errorf("the follower's counters are %+v", st)
 		}
 		v, ok := one.node.Fleet("bearing")
-		if !ok || v.State != fleet.Joined || v.Weight <= 0 || len(v.Members) != 1 || !v.Members[0].Taken || !v.Kept {
+		if !ok || v.State != membership.Joined || v.Weight <= 0 || len(v.Members) != 1 || !v.Members[0].Taken || !v.Kept {
 			t.Errorf("the view is %+v", v)
 		}
 		if _, ok := one.node.Fleet("other"); ok || !strings.Contains(fmt.Sprint(one.node.forgetMember("other", "two")), "no fleet.concept") {
@@ -119,7 +119,7 @@ func TestFleetAnswers(t *testing.T) {
 
 		one.request("reset/bearing", "")
 		s.pass(3*time.Second, nil)
-		if v, _ := one.node.Fleet("bearing"); v.State != fleet.Newcomer || v.MergeAge == nil || *v.MergeAge > 3 {
+		if v, _ := one.node.Fleet("bearing"); v.State != membership.Newcomer || v.MergeAge == nil || *v.MergeAge > 3 {
 			t.Errorf("after a reset the view is %+v", v)
 		}
 		one.request("fleet", "")
@@ -129,7 +129,7 @@ func TestFleetAnswers(t *testing.T) {
 			t.Errorf("the responses are %q", got)
 		}
 
-		if one.node.forgetMember("bearing", "one") == nil || one.node.forgetMember("bearing", fleet.BasisName) == nil {
+		if one.node.forgetMember("bearing", "one") == nil || one.node.forgetMember("bearing", membership.BasisName) == nil {
 			t.Error("a node forgets itself, or the common basis as a member")
 		}
 		if err := one.node.forgetMember("bearing", "two"); err != nil {
@@ -150,7 +150,7 @@ func TestFleetAnswers(t *testing.T) {
 func TestFleetHandover(t *testing.T) {
 	in("", t, func(t *testing.T) {
 		s := newFleetSim(t, 1)
-		one, two := s.add("one", fleet.RoleMember), s.add("two", fleet.RoleMember)
+		one, two := s.add("one", membership.RoleMember), s.add("two", membership.RoleMember)
 		s.pass(2*time.Minute, func() {
 			one.learn("a", "b")
 			two.learn("a", "b")
@@ -182,11 +182,11 @@ func TestFleetHandover(t *testing.T) {
 		if !removed {
 			t.Error("the contribution stays at the broker")
 		}
-		for _, role := range []fleet.Role{fleet.RoleFollower, fleet.RoleMember} {
+		for _, role := range []membership.Role{membership.RoleFollower, membership.RoleMember} {
 			m.Fleet.Concept, m.Fleet.Role = "c", role
 			alone = newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: one.journal, After: alone})
 			alone.Inherit()
-			if got := alone.models[0].learning.Load(); got != (role == fleet.RoleMember) || got == alone.models[0].expectedOff() {
+			if got := alone.models[0].learning.Load(); got != (role == membership.RoleMember) || got == alone.models[0].expectedOff() {
 				t.Errorf("a %s learns: %t", role, got)
 			}
 		}
@@ -210,7 +210,7 @@ func TestFleetConfig(t *testing.T) {
 		"node basis: want another name":          func(c *Config, a, _ *ModelConfig) { c.Node, a.Fleet.Concept = "basis", "c" },
 	} {
 		cfg, a := testConfig()
-		a.Fleet = fleet.Default()
+		a.Fleet = membership.Default()
 		b := a
 		b.Name = "other"
 		change(&cfg, &a, &b)

@@ -9,14 +9,14 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/online"
-	core "edge/online/fleet"
-	"edge/stream/fleet"
+	"edge/online/fleet"
+	"edge/stream/membership"
 )
 
 // learner is the configuration of the nodes' learners.
 func (s *fleetSim) learner() online.Config {
 	cfg := simLearner()
-	cfg.Fleet.Shared = s.basis == fleet.BasisShared
+	cfg.Fleet.Shared = s.basis == membership.BasisShared
 	return cfg
 }
 
@@ -32,9 +32,9 @@ func simulateBasis(t *testing.T, seeds uint64) {
 	for seed := range seeds {
 		in(fmt.Sprint(seed), t, func(t *testing.T) {
 			s := newFleetSim(t, seed)
-			s.basis = fleet.BasisShared
+			s.basis = membership.BasisShared
 			for i := range 2 + int(seed)%3 {
-				s.add(fmt.Sprint("n", i), fleet.RoleMember)
+				s.add(fmt.Sprint("n", i), membership.RoleMember)
 			}
 			second := 0
 			s.pass(14*time.Minute, func() {
@@ -51,12 +51,12 @@ func simulateBasis(t *testing.T, seeds uint64) {
 			})
 			s.connect()
 			s.pass(6*time.Minute, nil)
-			common, err := core.DecodeCommon(s.kept["edge/fleet/c/basis"])
+			common, err := fleet.DecodeCommon(s.kept["edge/fleet/c/basis"])
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, n := range s.nodes {
-				c, err := core.Decode(s.kept["edge/fleet/c/"+n.name])
+				c, err := fleet.Decode(s.kept["edge/fleet/c/"+n.name])
 				if err != nil || c.BasisEpoch != common.ID() {
 					t.Errorf("%s contributes to basis %x, the broker keeps %x (%v)", n.name, c.BasisEpoch, common.ID(), err)
 				}
@@ -82,8 +82,8 @@ func simulateBasis(t *testing.T, seeds uint64) {
 func TestRebaseRequest(t *testing.T) {
 	in("", t, func(t *testing.T) {
 		s := newFleetSim(t, 1)
-		s.basis = fleet.BasisShared
-		one, two := s.add("one", fleet.RoleMember), s.add("two", fleet.RoleMember)
+		s.basis = membership.BasisShared
+		one, two := s.add("one", membership.RoleMember), s.add("two", membership.RoleMember)
 		ask := func(data string) gjson.Result {
 			one.request("fleet_rebase/bearing", data)
 			s.pass(2*time.Second, nil)
@@ -118,17 +118,17 @@ func TestRebaseRequest(t *testing.T) {
 // A new contribution takes the place of one that waits for room in the outbox, and of no
 // announcement of a basis.
 func TestAnnouncementWaitsOn(t *testing.T) {
-	cfg := fleet.Default()
+	cfg := membership.Default()
 	cfg.Concept = "pumps"
-	m := &fleetMember{Member: fleet.New(cfg, fleet.Identity{Base: "edge", Node: "n1"}, func(kind, detail string) {})}
-	of := func(text string, names ...string) (all []fleet.Publication) {
+	m := &fleetMember{Member: membership.New(cfg, membership.Identity{Base: "edge", Node: "n1"}, func(kind, detail string) {})}
+	of := func(text string, names ...string) (all []membership.Publication) {
 		for _, name := range names {
-			all = append(all, fleet.Publication{Topic: name, Payload: []byte(text)})
+			all = append(all, membership.Publication{Topic: name, Payload: []byte(text)})
 		}
 		return all
 	}
 	topics := m.Topics()
-	m.waiting = of("old", topics.Part(fleet.BasisName, 0), topics.Part("n1", 1), topics.Contribution("n1"), topics.Contribution(fleet.BasisName))
+	m.waiting = of("old", topics.Part(membership.BasisName, 0), topics.Part("n1", 1), topics.Contribution("n1"), topics.Contribution(membership.BasisName))
 	m.replace(of("new", topics.Part("n1", 0), topics.Contribution("n1")))
 	got := ""
 	for _, p := range m.waiting {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"edge/stream/field"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 // checkFleets returns the errors in the models' parts in fleets.
@@ -15,7 +15,7 @@ func (n *Node) checkFleets() error {
 		key := "models." + m.Name + ".fleet"
 		errs = append(errs, field.Within(key, m.Fleet.Validate()))
 		if m.Fleet.Enabled() {
-			errs = append(errs, field.Check(n.cfg.Node != fleet.BasisName, "node", n.cfg.Node, "another name: that is the topic of a fleet's common basis"))
+			errs = append(errs, field.Check(n.cfg.Node != membership.BasisName, "node", n.cfg.Node, "another name: that is the topic of a fleet's common basis"))
 		}
 		if m.Fleet.Follows() && m.Active.Enabled() {
 			errs = append(errs, fmt.Errorf("models.%s.active: a follower learns no label: remove active, or let fleet.role be member", m.Name))
@@ -33,8 +33,8 @@ func (n *Node) checkFleets() error {
 func (n *Node) fleetTopics() (filters []string) {
 	for _, m := range n.models {
 		if m.Fleet.Enabled() {
-			topics := fleet.NewTopics(n.cfg.MQTT.BaseTopic, m.Fleet.Concept)
-			filters = append(filters, topics.Contribution(n.cfg.Node)+"/#", topics.Contribution(fleet.BasisName)+"/#") // match those without a part as well
+			topics := membership.NewTopics(n.cfg.MQTT.BaseTopic, m.Fleet.Concept)
+			filters = append(filters, topics.Contribution(n.cfg.Node)+"/#", topics.Contribution(membership.BasisName)+"/#") // match those without a part as well
 		}
 	}
 	return filters

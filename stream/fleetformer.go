@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 // formerParts bounds the parts of a contribution that are removed without knowing how many
@@ -22,10 +22,10 @@ func (n *Node) leaveFormerFleets(known []string) {
 		rest, own := strings.CutPrefix(filter, n.cfg.MQTT.BaseTopic+"/")
 		switch levels := strings.Split(rest, "/"); {
 		case !own:
-		case len(levels) == 3 && levels[0] == fleet.Level && levels[2] == "+":
+		case len(levels) == 3 && levels[0] == membership.Level && levels[2] == "+":
 			concepts = append(concepts, levels[1])
 			if !slices.Contains(n.client.Filters, filter) {
-				n.leaveFormerFleet(fleet.NewTopics(n.cfg.MQTT.BaseTopic, levels[1]), known)
+				n.leaveFormerFleet(membership.NewTopics(n.cfg.MQTT.BaseTopic, levels[1]), known)
 			}
 		case len(levels) == 4 && levels[2] == "label" && levels[3] == "#" && levels[0] != n.cfg.Node && !slices.Contains(names, levels[0]):
 			names = append(names, levels[0])
@@ -50,7 +50,7 @@ func (n *Node) leaveFormerFleets(known []string) {
 }
 
 // leaveFormerFleet removes the own contribution of a fleet from the broker.
-func (n *Node) leaveFormerFleet(topics fleet.Topics, known []string) {
+func (n *Node) leaveFormerFleet(topics membership.Topics, known []string) {
 	n.log.Info("fleet: no model is in it any more, the own contribution is removed", "topic", topics.Contribution(n.cfg.Node))
 	n.report.retain(topics.Contribution(n.cfg.Node), nil)
 	if !slices.Contains(known, topics.Parts()) {

@@ -5,28 +5,28 @@ import (
 	"strings"
 	"testing"
 
-	"edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 // A fleet that the configuration has no more, by a restart, is left as by a reload, and a
 // node with another name is told which member to forget. Nothing else is removed.
 func TestFormerFleets(t *testing.T) {
-	concept := fleet.Default()
+	concept := membership.Default()
 	concept.Concept = "c"
 	for name, tc := range map[string]struct {
 		known   []string
-		fleet   fleet.Config
+		fleet   membership.Config
 		cleared []string
 		renamed string // in the event
 	}{
 		"first start":        {nil, concept, nil, ""},
 		"as before":          {[]string{"edge/n1/bearing/label/#", "edge/fleet/c/+", "edge/fleet/c/+/+"}, concept, nil, ""},
-		"no fleet any more":  {[]string{"edge/n1/bearing/label/#", "edge/fleet/c/+"}, fleet.Config{}, []string{"edge/fleet/c/n1"}, ""},
+		"no fleet any more":  {[]string{"edge/n1/bearing/label/#", "edge/fleet/c/+"}, membership.Config{}, []string{"edge/fleet/c/n1"}, ""},
 		"another concept":    {[]string{"edge/n1/bearing/label/#", "edge/fleet/d/+"}, concept, []string{"edge/fleet/d/n1"}, ""},
 		"another name":       {[]string{"edge/old/bearing/label/#", "edge/old/request/#", "edge/fleet/c/+"}, concept, nil, "edge fleet forget old"},
-		"a name, no fleet":   {[]string{"edge/old/bearing/label/#"}, fleet.Config{}, nil, ""},
+		"a name, no fleet":   {[]string{"edge/old/bearing/label/#"}, membership.Config{}, nil, ""},
 		"topics of sensors":  {[]string{"other/fleet/c/+", "fleet/c/+", "edge/fleet/c"}, concept, nil, ""},
-		"in parts, no fleet": {[]string{"edge/fleet/c/+", "edge/fleet/c/+/+"}, fleet.Config{}, []string{"edge/fleet/c/n1", "edge/fleet/c/n1/0", "edge/fleet/c/n1/15"}, ""},
+		"in parts, no fleet": {[]string{"edge/fleet/c/+", "edge/fleet/c/+/+"}, membership.Config{}, []string{"edge/fleet/c/n1", "edge/fleet/c/n1/0", "edge/fleet/c/n1/15"}, ""},
 	} {
 		cfg, m := testConfig()
 		cfg.Node, m.Fleet, cfg.MQTT.PersistentSession = "n1", tc.fleet, false // the session makes no difference

@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/online"
-	core "edge/online/fleet"
-	"edge/stream/fleet"
+	"edge/online/fleet"
+	"edge/stream/membership"
 	"edge/stream/mqtt"
 )
 
@@ -18,14 +18,14 @@ import (
 func TestShortLivedNode(t *testing.T) {
 	in("", t, func(t *testing.T) {
 		s := newFleetSim(t, 1)
-		n := s.add("a", fleet.RoleMember)
+		n := s.add("a", membership.RoleMember)
 		for epoch := range uint64(3) {
 			for range 64 { // four minibatches
 				n.learn("a", "b")
 			}
 			s.pass(2*time.Second, nil)
 			n.end(true)
-			c, err := core.Decode(s.kept["edge/fleet/c/a"])
+			c, err := fleet.Decode(s.kept["edge/fleet/c/a"])
 			if err != nil {
 				t.Fatalf("start %d: the broker keeps nothing: %v", epoch+1, err)
 			}
@@ -47,7 +47,7 @@ func TestShortLivedNode(t *testing.T) {
 func TestFleetOff(t *testing.T) {
 	in("", t, func(t *testing.T) {
 		s := newFleetSim(t, 1)
-		n, other := s.add("a", fleet.RoleMember), s.add("b", fleet.RoleMember)
+		n, other := s.add("a", membership.RoleMember), s.add("b", membership.RoleMember)
 		s.pass(3*time.Minute, func() {
 			n.learn("a", "b")
 			other.learn("a", "b")
@@ -93,14 +93,14 @@ func TestFleetOff(t *testing.T) {
 func TestEpochAfterOff(t *testing.T) {
 	in("", t, func(t *testing.T) {
 		s := newFleetSim(t, 1)
-		n := s.add("a", fleet.RoleMember)
+		n := s.add("a", membership.RoleMember)
 		s.pass(2*time.Minute, func() { n.learn("a", "b") })
 		n.end(true)
 		before, _ := n.node.Fleet("bearing")
 		cfg, m := testConfig()
 		cfg.Node, m.Model, m.Batch = "a", n.loop, simLearner().Batch
 		node := n.node
-		for _, m.Fleet = range []fleet.Config{{}, n.node.models[0].Fleet} {
+		for _, m.Fleet = range []membership.Config{{}, n.node.models[0].Fleet} {
 			node = newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: n.journal, After: node})
 			node.Inherit()
 			node.committer.group.reset()
@@ -119,7 +119,7 @@ func TestEpochAfterOff(t *testing.T) {
 func TestAnotherFleet(t *testing.T) {
 	in("", t, func(t *testing.T) {
 		s := newFleetSim(t, 1)
-		n, other := s.add("a", fleet.RoleMember), s.add("b", fleet.RoleMember)
+		n, other := s.add("a", membership.RoleMember), s.add("b", membership.RoleMember)
 		s.pass(3*time.Minute, func() {
 			n.learn("a", "b")
 			other.learn("a", "b")
@@ -148,7 +148,7 @@ func TestAnotherFleet(t *testing.T) {
 				node.fleets.inherit(tc.after.fleets)
 			}
 			for member.Connected(now); !ends && time.Since(now) < time.Minute; time.Sleep(time.Second) {
-				todo := member.Step(time.Now(), fleet.Learnt{Ready: true})
+				todo := member.Step(time.Now(), membership.Learnt{Ready: true})
 				member.EpochDurable(todo.Epoch)
 				ends = todo.Merge != nil && len(todo.Merge.Members()) == 0
 			}
@@ -163,14 +163,14 @@ func TestAnotherFleet(t *testing.T) {
 func TestFleetTopicOfNobody(t *testing.T) {
 	in("", t, func(t *testing.T) {
 		s := newFleetSim(t, 1)
-		n := s.add("a", fleet.RoleMember)
+		n := s.add("a", membership.RoleMember)
 		for topic, want := range map[string]bool{"edge/fleet/c/Bad Name": true, "edge/fleet/c/b/x": true, "edge/fleet/cc/b": false, "edge/fleet/c": false} {
 			if got := n.node.fleets.aside()(&mqtt.Message{Topic: topic, From: n.conn}); got != want {
 				t.Errorf("%s: taken %t, want %t", topic, got, want)
 			}
 		}
 		s.pass(time.Second, nil)
-		if v, _ := n.node.Fleet("bearing"); v.Refused[fleet.BadName] != 2 {
+		if v, _ := n.node.Fleet("bearing"); v.Refused[membership.BadName] != 2 {
 			t.Errorf("refused: %v", v.Refused)
 		}
 		n.end(true)
@@ -182,7 +182,7 @@ func TestFleetTopicOfNobody(t *testing.T) {
 func TestLearntBy(t *testing.T) {
 	s := &online.Status{Learned: 7, WarmedUp: true}
 	s.Scores.N, s.Scores.NLL, s.OpenNLL = 9, 0.25, 0.25
-	if got, want := learntBy(s), (fleet.Learnt{Labels: 7, Nats: 2, Ready: true}); got != want {
+	if got, want := learntBy(s), (membership.Learnt{Labels: 7, Nats: 2, Ready: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

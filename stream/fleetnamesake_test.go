@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	core "edge/online/fleet"
-	"edge/stream/fleet"
+	"edge/online/fleet"
+	"edge/stream/membership"
 	"edge/stream/mqtt"
 )
 
@@ -16,14 +16,14 @@ import (
 func TestNamesake(t *testing.T) {
 	in("", t, func(t *testing.T) {
 		s := newFleetSim(t, 1)
-		first := s.add("a", fleet.RoleMember)
+		first := s.add("a", membership.RoleMember)
 		s.pass(3*time.Minute, func() { first.learn("a", "b") })
-		later := s.add("a", fleet.RoleMember)
+		later := s.add("a", membership.RoleMember)
 		s.pass(6*time.Minute, func() {
 			first.learn("a", "b")
 			later.learn("a", "b")
 		})
-		view := func() fleet.View {
+		view := func() membership.View {
 			v, _ := later.node.Fleet("bearing")
 			return v
 		}
@@ -34,8 +34,8 @@ func TestNamesake(t *testing.T) {
 		s.nodes = slices.DeleteFunc(s.nodes, func(n *simNode) bool { return n == first })
 		later.node.fleets.aside()(&mqtt.Message{Topic: "edge/a/state", Payload: []byte("offline"), From: later.conn})
 		s.pass(time.Minute, nil)
-		c, err := core.Decode(s.kept["edge/fleet/c/a"])
-		if v := view(); err != nil || v.Stopped != "" || !v.Kept || c.N != v.N || c.Version != (core.Version{Epoch: v.Epoch, Sequence: v.Sequence}) {
+		c, err := fleet.Decode(s.kept["edge/fleet/c/a"])
+		if v := view(); err != nil || v.Stopped != "" || !v.Kept || c.N != v.N || c.Version != (fleet.Version{Epoch: v.Epoch, Sequence: v.Sequence}) {
 			t.Errorf("the broker keeps version %v with %d labels (%v), the node says %+v", c.Version, c.N, err, v.Own)
 		}
 		later.end(true)

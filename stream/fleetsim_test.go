@@ -15,8 +15,8 @@ import (
 
 	"edge/model"
 	"edge/online"
-	core "edge/online/fleet"
-	"edge/stream/fleet"
+	"edge/online/fleet"
+	"edge/stream/membership"
 	"edge/stream/mqtt"
 )
 
@@ -33,7 +33,7 @@ type fleetSim struct {
 type simNode struct {
 	in       *fleetSim
 	name     string
-	role     fleet.Role // "": in no fleet
+	role     membership.Role // "": in no fleet
 	journal  *fakeJournal
 	backup   *fakeJournal
 	node     *Node
@@ -63,7 +63,7 @@ func newFleetSim(t *testing.T, seed uint64) *fleetSim {
 	return &fleetSim{t: t, rng: rand.New(rand.NewPCG(seed, 3)), kept: map[string][]byte{}}
 }
 
-func (s *fleetSim) add(name string, role fleet.Role) *simNode {
+func (s *fleetSim) add(name string, role membership.Role) *simNode {
 	n := &simNode{in: s, name: name, role: role, journal: newFakeJournal(), responses: map[string]string{}}
 	s.nodes = append(s.nodes, n)
 	n.start()
@@ -107,13 +107,13 @@ func (n *simNode) start() {
 	n.loop = online.NewLoop(learner, online.LoopOptions{Model: "bearing", Seq: seq, Queue: 4, Notify: func(notice online.Notice) { n.node.Notify(notice) }})
 	cfg.Control.Enabled = true
 	cfg.Node, m.Model, m.Batch, m.Classes, m.Mark = n.name, n.loop, simLearner().Batch, simLearner().Classes, n.journal.mark("bearing")
-	m.Fleet = fleet.Default()
+	m.Fleet = membership.Default()
 	m.Fleet.Basis = cmp.Or(n.in.basis, m.Fleet.Basis)
 	m.Fleet.Concept, m.Fleet.Role, m.Fleet.Every, m.Fleet.MergeEvery = "c", n.role, 30, time.Minute
 	if n.role == "" {
 		m.Fleet.Concept = ""
 	}
-	m.Follow = func(member string, set *core.Set) (*model.Posterior, *core.Merge, error) {
+	m.Follow = func(member string, set *fleet.Set) (*model.Posterior, *fleet.Merge, error) {
 		return online.Follow(simLearner(), member, set)
 	}
 	n.node = newTestNode(n.in.t, cfg, Deps{Models: []ModelConfig{m}, Journal: n.journal, OnEvent: func(e Event) {
@@ -291,7 +291,7 @@ func (n *simNode) merged() (names []string) {
 		if r.Kind != online.Merge {
 			continue
 		}
-		m, err := core.DecodeMerge(r.State)
+		m, err := fleet.DecodeMerge(r.State)
 		if err != nil {
 			n.in.t.Fatal(err)
 		}

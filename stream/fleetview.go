@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"edge/online"
-	core "edge/online/fleet"
-	"edge/stream/fleet"
+	"edge/online/fleet"
+	"edge/stream/membership"
 	"edge/stream/topic"
 )
 
 // Fleet describes a model's part in a fleet; false for a model without one. Any goroutine
 // may call it.
-func (n *Node) Fleet(model string) (v fleet.View, ok bool) {
+func (n *Node) Fleet(model string) (v membership.View, ok bool) {
 	m := n.fleets.member(model)
 	if m == nil {
 		return v, false
@@ -35,7 +35,7 @@ func (f *fleets) member(model string) *fleetMember {
 }
 
 // describeFleet returns the figures of a model for a View.
-func describeFleet(m Model) (of fleet.Model) {
+func describeFleet(m Model) (of membership.Model) {
 	status := m.Status()
 	of.WarmedUp, of.Classes = status.WarmedUp, status.Classes.Names
 	post := m.Snapshot()
@@ -55,7 +55,7 @@ func (n *Node) forgetMember(model, member string) error {
 	switch {
 	case m == nil:
 		return errNoFleet(model)
-	case !topic.IsName(member) || member == n.cfg.Node || member == fleet.BasisName:
+	case !topic.IsName(member) || member == n.cfg.Node || member == membership.BasisName:
 		return fmt.Errorf("%.40q: want the name of another node", member)
 	}
 	n.fleets.mu.Lock()
@@ -67,7 +67,7 @@ func (n *Node) forgetMember(model, member string) error {
 }
 
 // rebase asks for a new common basis of a fleet.
-func (n *Node) rebase(model string, how core.Rebase) error {
+func (n *Node) rebase(model string, how fleet.Rebase) error {
 	m := n.fleets.member(model)
 	switch {
 	case m == nil:
@@ -86,7 +86,7 @@ func (n *Node) fleetRebase(r *request) (*mutation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return replyOnly(map[string]any{"basis": how}), n.rebase(r.models[0].Name, core.Rebase(how))
+	return replyOnly(map[string]any{"basis": how}), n.rebase(r.models[0].Name, fleet.Rebase(how))
 }
 
 // fleetView is the command that describes a model's part in a fleet.
@@ -127,6 +127,6 @@ func (m *modelState) hasLeft() bool { return !m.Fleet.Enabled() && m.Model.Snaps
 // leaveFleet lets the group end the fleet of a model that has left it.
 func (c *committer) leaveFleet(m *modelState) {
 	if m.hasLeft() {
-		c.group.record(m, online.MergeEvent(&core.Merge{}))
+		c.group.record(m, online.MergeEvent(&fleet.Merge{}))
 	}
 }

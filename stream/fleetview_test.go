@@ -9,17 +9,17 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	core "edge/online/fleet"
-	"edge/stream/fleet"
+	"edge/online/fleet"
+	"edge/stream/membership"
 )
 
 // The answer to a request has the numbers of a member as they are.
 func TestFleetAnswersExactly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFleetSim(t, 1)
-		one, two := s.add("one", fleet.RoleMember), s.add("two", fleet.RoleMember)
+		one, two := s.add("one", membership.RoleMember), s.add("two", membership.RoleMember)
 		s.pass(2*time.Minute, func() { two.learn("a", "b") })
-		c, err := core.Decode(s.kept["edge/fleet/c/two"])
+		c, err := fleet.Decode(s.kept["edge/fleet/c/two"])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestFleetAnswersExactly(t *testing.T) {
 		s.pass(time.Second, nil)
 		one.request("fleet", "")
 		s.pass(time.Second, nil)
-		var got, want fleet.View
+		var got, want membership.View
 		if err := json.Unmarshal([]byte(gjson.Get(one.responses["fleet"], "data").Raw), &got); err != nil {
 			t.Fatalf("%v: %s", err, one.responses["fleet"])
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"edge/model"
-	core "edge/online/fleet"
+	"edge/online/fleet"
 )
 
 // follower is a model that answers by the contributions of a fleet's members. It learns
@@ -26,7 +26,7 @@ func (f *follower) Snapshot() *model.Posterior {
 }
 
 // follow answers by a set from now on.
-func (f *follower) follow(member string, set *core.Set) (*core.Merge, error) {
+func (f *follower) follow(member string, set *fleet.Set) (*fleet.Merge, error) {
 	post, sum, err := f.make(member, set)
 	if err == nil {
 		f.answer.Store(post)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 // The sets of a follower, which has no labels, hold the most probable class at least: a part of
@@ -14,7 +14,7 @@ import (
 func TestSetsOfFollower(t *testing.T) {
 	in("", t, func(t *testing.T) {
 		s := newFleetSim(t, 1)
-		one, follower := s.add("one", fleet.RoleMember), s.add("two", fleet.RoleFollower)
+		one, follower := s.add("one", membership.RoleMember), s.add("two", membership.RoleFollower)
 		defer one.end(true)
 		defer follower.end(true)
 		s.pass(6*time.Minute, func() { one.learn("a", "b") })

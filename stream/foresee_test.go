@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"edge/online"
-	core "edge/online/fleet"
+	"edge/online/fleet"
 	"edge/stream/codec"
 )
 
@@ -33,7 +33,7 @@ func TestClassesOfTheJournal(t *testing.T) {
 	earlier.Add(&online.Event{Kind: online.ClassAdd, Label: "r"})
 	earlier.Add(&online.Event{Kind: online.ClassRename, Label: "r", Name: "s"})
 	state, _ := earlier.AppendBinary(nil)
-	merged := online.MergeEvent(&core.Merge{Members: []core.Member{{Name: "other"}}, Classes: []string{"a", "b", "f"}})
+	merged := online.MergeEvent(&fleet.Merge{Members: []fleet.Member{{Name: "other"}}, Classes: []string{"a", "b", "f"}})
 	for name, tc := range map[string]struct {
 		records []online.Record
 		want    []string

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"edge/online"
-	core "edge/online/fleet"
+	"edge/online/fleet"
 )
 
 // history is a random history of a model: its records, the classes that the committer knows, and
@@ -27,7 +27,7 @@ type history struct {
 	learnt  int             // records
 	old     int             // records of earlier runs
 	states  []earlierState  // that a crash or a rollback may return to; the newest last
-	from    []*core.Contribution
+	from    []*fleet.Contribution
 	refused int // labels
 }
 
@@ -37,7 +37,7 @@ type earlierState struct {
 	at   int // records in it
 }
 
-func newHistory(t *testing.T, seed uint64, cfg online.Config, from []*core.Contribution) *history {
+func newHistory(t *testing.T, seed uint64, cfg online.Config, from []*fleet.Contribution) *history {
 	h := &history{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 9)), cfg: cfg, from: from}
 	l, err := online.NewLearner(cfg)
 	if err != nil {
@@ -151,7 +151,7 @@ func (h *history) check() {
 
 // merge returns the merge of a random set of members.
 func (h *history) merge() online.Event {
-	set := core.NewSet(0)
+	set := fleet.NewSet(0)
 	for _, c := range h.from {
 		if h.rng.IntN(3) > 0 {
 			set.Put(c)
@@ -195,7 +195,7 @@ func (h *history) step() {
 }
 
 // members returns the contributions of four members of a fleet.
-func members(t *testing.T, cfg online.Config) (all []*core.Contribution) {
+func members(t *testing.T, cfg online.Config) (all []*fleet.Contribution) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	for i := range 4 {
 		l, err := online.NewLearner(cfg)

@@ -10,7 +10,7 @@ import (
 
 	"edge/online"
 	"edge/online/active"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 	"edge/stream/mqtt"
 )
 
@@ -54,7 +54,7 @@ type ModelConfig struct {
 	// Seed is the seed of the noise of Active.
 	Seed uint64
 	// Fleet is the model's part in a fleet. The zero value: none.
-	Fleet fleet.Config
+	Fleet membership.Config
 	// Follow returns the posterior of a follower, for the contributions of a set.
 	Follow Follow
 }

@@ -13,9 +13,9 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/exit"
 	"edge/internal/terminal"
-	"edge/lab/fleet"
+	"edge/lab/federated"
 	"edge/online"
-	fleets "edge/online/fleet"
+	"edge/online/fleet"
 )
 
 // Values of --basis and --scale.
@@ -26,7 +26,7 @@ const (
 
 // fleetCommand holds the options of the command.
 type fleetCommand struct {
-	fleet.Config
+	federated.Config
 	data      dataset.Options
 	selection dataset.Selection
 	seeds     int
@@ -39,7 +39,7 @@ type fleetCommand struct {
 }
 
 func newFleetCommand() *cobra.Command {
-	c := fleetCommand{Config: fleet.Config{Model: online.DefaultConfig(), Nodes: 4, Every: 100, Test: 0.25, Boast: 1}}
+	c := fleetCommand{Config: federated.Config{Model: online.DefaultConfig(), Nodes: 4, Every: 100, Test: 0.25, Boast: 1}}
 	c.Model.Temporal = online.TemporalOff
 	cmd := &cobra.Command{
 		Use:   "fleet FILE",
@@ -129,7 +129,7 @@ func (c *fleetCommand) check() error {
 		c.Model.Fleet.Unseen = online.MixUnseen
 	}
 	if c.f32 {
-		c.Model.Fleet.Precision = fleets.Float32
+		c.Model.Fleet.Precision = fleet.Float32
 	}
 	for _, f := range []struct{ name, word string }{{"basis", c.basis}, {"scale", c.scale}} {
 		if f.word != sharedWord && f.word != ownWord {
@@ -138,7 +138,7 @@ func (c *fleetCommand) check() error {
 	}
 	c.Model.Fleet.Shared = c.basis == sharedWord
 	if c.scale == ownWord {
-		c.Model.Fleet.Units = fleets.Standard
+		c.Model.Fleet.Units = fleet.Standard
 	}
 	if c.seeds < 1 {
 		return errors.New("--seeds: want 1 or more")
@@ -147,7 +147,7 @@ func (c *fleetCommand) check() error {
 }
 
 func (c *fleetCommand) run(ctx context.Context, out, errOut io.Writer, path string) error {
-	var all []*fleet.Result
+	var all []*federated.Result
 	for range c.seeds {
 		r, err := c.once(ctx, errOut, path)
 		if err != nil {
@@ -167,11 +167,11 @@ func (c *fleetCommand) run(ctx context.Context, out, errOut io.Writer, path stri
 	if c.asJSON {
 		return nil
 	}
-	return fleet.Print(out, all)
+	return federated.Print(out, all)
 }
 
 // once runs one seed.
-func (c *fleetCommand) once(ctx context.Context, errOut io.Writer, path string) (*fleet.Result, error) {
+func (c *fleetCommand) once(ctx context.Context, errOut io.Writer, path string) (*federated.Result, error) {
 	d, err := dataset.Open(path, c.data.Of(nil))
 	if err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (c *fleetCommand) once(ctx context.Context, errOut io.Writer, path string) 
 	if err := c.Model.Validate(); err != nil {
 		return nil, exit.With(exit.Config, err)
 	}
-	r, err := fleet.Run(ctx, c.Config, rows, classes)
+	r, err := federated.Run(ctx, c.Config, rows, classes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Name, err)
 	}

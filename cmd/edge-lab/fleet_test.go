@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"edge/internal/exit"
-	"edge/lab/fleet"
+	"edge/lab/federated"
 	"edge/test/harness"
 )
 
@@ -14,7 +14,7 @@ import (
 // does at once, and one that claims too much is refused.
 func TestFleet(t *testing.T) {
 	table := harness.WaveformFile(t, 1200)
-	run := func(args ...string) (r fleet.Result) {
+	run := func(args ...string) (r federated.Result) {
 		t.Helper()
 		code, out, errOut := edge(t, append([]string{"fleet", table, "--inducing", "20", "--forest", "off", "--json"}, args...)...)
 		if code != exit.OK || errOut != "" {

@@ -12,7 +12,7 @@
 //	check, doctor   internal/doctor
 //	config          internal/config
 //	request         internal/broker
-//	fleet           internal/fleet, and internal/broker to ask a daemon
+//	fleet           internal/fleetctl, and internal/broker to ask a daemon
 //	top             internal/top
 //	replay          internal/replay
 //	eval, train     internal/eval, with internal/report for the scores

@@ -17,11 +17,11 @@ import (
 	"edge/internal/broker"
 	"edge/internal/config"
 	"edge/internal/exit"
-	"edge/internal/fleet"
+	"edge/internal/fleetctl"
 	"edge/internal/terminal"
-	core "edge/online/fleet"
+	"edge/online/fleet"
 	"edge/stream/field"
-	wire "edge/stream/fleet"
+	"edge/stream/membership"
 	"edge/stream/topic"
 )
 
@@ -91,11 +91,11 @@ the common basis where fleet.basis is shared.`,
 			if asJSON {
 				return terminal.PrintJSON(cmd.OutOrStdout(), json.RawMessage(data))
 			}
-			var v wire.View
+			var v membership.View
 			if err := json.Unmarshal([]byte(data), &v); err != nil {
 				return fmt.Errorf("the answer of the daemon cannot be read: %w; are daemon and command of one version?", err)
 			}
-			return fleet.Print(cmd.OutOrStdout(), model, cfg.Models[model].Fleet.Concept, &v)
+			return fleetctl.Print(cmd.OutOrStdout(), model, cfg.Models[model].Fleet.Concept, &v)
 		}),
 	}
 	flags.add(cmd)
@@ -111,16 +111,16 @@ func listKept(ctx context.Context, cmd *cobra.Command, cfg *config.Config, model
 		return err
 	}
 	if of.Dropped > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %d messages are not listed: all have more than %d MiB, and members refuse what is beyond; remove members that are gone with edge fleet forget, or give each site a concept of its own\n", of.Dropped, wire.MaxHeld>>20)
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %d messages are not listed: all have more than %d MiB, and members refuse what is beyond; remove members that are gone with edge fleet forget, or give each site a concept of its own\n", of.Dropped, membership.MaxHeld>>20)
 	}
 	if of.Many {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the broker keeps more messages of this fleet than most send at once (mosquitto: max_queued_messages), so that some may not be listed, nor known to members that connect: give each site a concept of its own")
 	}
-	list := fleet.Describe(all)
+	list := fleetctl.Describe(all)
 	if asJSON {
 		return terminal.PrintJSON(cmd.OutOrStdout(), list)
 	}
-	return fleet.PrintKept(cmd.OutOrStdout(), cfg.Models[model].Fleet.Concept, list)
+	return fleetctl.PrintKept(cmd.OutOrStdout(), cfg.Models[model].Fleet.Concept, list)
 }
 
 func newFleetForgetCommand() *cobra.Command {
@@ -191,7 +191,7 @@ the node does. FILE - is standard output.`,
   edge fleet export - | ssh other-site edge fleet import - -c edge.yaml`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			if args[0] == fleet.Stdio && terminal.IsTerminal(cmd.OutOrStdout()) {
+			if args[0] == fleetctl.Stdio && terminal.IsTerminal(cmd.OutOrStdout()) {
 				return exit.With(exit.Usage, errors.New("a contribution is no text: send standard output to a file or to a command"))
 			}
 			if cmd.Flags().Changed("member") {
@@ -216,7 +216,7 @@ the node does. FILE - is standard output.`,
 				return err
 			}
 			said := cmd.OutOrStdout()
-			if args[0] == fleet.Stdio {
+			if args[0] == fleetctl.Stdio {
 				said = cmd.ErrOrStderr()
 			}
 			fmt.Fprintf(said, "%s: %s, %s\n", args[0], c.Member, c)
@@ -253,7 +253,7 @@ sites need names of their own. FILE - is standard input.`,
 			if err != nil {
 				return exit.With(exit.Config, err)
 			}
-			c, err := keeper(cfg, model).Import(ctx, cfg.Node, core.Features(learner.Features, learner.Signals), args[0], cmd.InOrStdin())
+			c, err := keeper(cfg, model).Import(ctx, cfg.Node, fleet.Features(learner.Features, learner.Signals), args[0], cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -306,14 +306,14 @@ func checkMember(name string) error {
 	switch {
 	case !topic.IsName(name):
 		return exit.With(exit.Usage, fmt.Errorf("%.40q is no name of a node: want [a-z0-9_-]", name))
-	case name == wire.BasisName:
+	case name == membership.BasisName:
 		return exit.With(exit.Usage, fmt.Errorf("%s is no member, but the common basis of a fleet: edge fleet rebase proposes another one", name))
 	}
 	return nil
 }
 
 // keeper returns the broker that keeps the contributions of a model's fleet.
-func keeper(cfg *config.Config, model string) *fleet.Keeper {
+func keeper(cfg *config.Config, model string) *fleetctl.Keeper {
 	m := cfg.Models[model]
-	return &fleet.Keeper{MQTT: cfg.MQTT, Concept: m.Fleet.Concept, Limit: int(m.Fleet.MaxMessage)}
+	return &fleetctl.Keeper{MQTT: cfg.MQTT, Concept: m.Fleet.Concept, Limit: int(m.Fleet.MaxMessage)}
 }

@@ -7,7 +7,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
 	"edge/model"
-	core "edge/online/fleet"
+	"edge/online/fleet"
 	"edge/test/files"
 )
 
@@ -15,13 +15,13 @@ import (
 func taught(t *testing.T, node, feature string) []byte {
 	t.Helper()
 	const n = 100
-	h := core.Header{
-		Member: node, Version: core.Version{Epoch: 1, Sequence: 2}, Features: core.Features([]string{feature}, ""), N: n,
+	h := fleet.Header{
+		Member: node, Version: fleet.Version{Epoch: 1, Sequence: 2}, Features: fleet.Features([]string{feature}, ""), N: n,
 		Classes: []string{"ok", "worn"}, Counts: []uint64{n, 0}, Horizons: []float64{500}, Weights: []float64{1},
 	}
-	basis := core.Basis{Params: model.Params{M: 1, D: 1, Theta: make([]float64, 1+1+3)}, Scale: model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8}}
+	basis := fleet.Basis{Params: model.Params{M: 1, D: 1, Theta: make([]float64, 1+1+3)}, Scale: model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8}}
 	*basis.Params.LogitEps() = model.Logit(0.01)
-	c := core.New(h, basis, core.Bfloat16)
+	c := fleet.New(h, basis, fleet.Bfloat16)
 	for k := range h.Classes {
 		if err := c.Put(0, k, []float64{n}, []float64{0}); err != nil {
 			t.Fatal(err)

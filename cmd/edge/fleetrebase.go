@@ -10,8 +10,8 @@ import (
 	"edge/cmd/internal/cli"
 	"edge/internal/broker"
 	"edge/internal/exit"
-	core "edge/online/fleet"
-	wire "edge/stream/fleet"
+	"edge/online/fleet"
+	"edge/stream/membership"
 )
 
 func newFleetRebaseCommand() *cobra.Command {
@@ -32,7 +32,7 @@ The daemon proposes it with its next merge, within fleet.interval.`,
   edge fleet rebase first bearing`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			if how := core.Rebase(args[0]); how != core.First && how != core.Pooled {
+			if how := fleet.Rebase(args[0]); how != fleet.First && how != fleet.Pooled {
 				return exit.With(exit.Usage, fmt.Errorf("%.40q: want first or pooled", args[0]))
 			}
 			cfg, model, err := flags.load(args[1:])
@@ -42,7 +42,7 @@ The daemon proposes it with its next merge, within fleet.interval.`,
 			switch f := cfg.Models[model].Fleet; {
 			case f.Follows():
 				return exit.With(exit.Config, fmt.Errorf("model %s of %s only follows: ask a node whose fleet.role is member", model, cfg.Node))
-			case f.Basis != wire.BasisShared:
+			case f.Basis != membership.BasisShared:
 				return exit.With(exit.Config, fmt.Errorf("model %s has a basis of its own: set fleet.basis to shared on all nodes", model))
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), flags.wait)

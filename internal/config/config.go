@@ -11,7 +11,7 @@ import (
 	"edge/online/active"
 	"edge/stream"
 	"edge/stream/codec"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 	"edge/stream/mqtt"
 )
 
@@ -57,7 +57,7 @@ type Model struct {
 	// Output is the format of the predictions: json or cbor. Default json.
 	Output string `yaml:"output" jsonschema:"enum=json,enum=cbor"`
 	// Fleet lets nodes with models of the same concept learn together.
-	Fleet fleet.Config `yaml:"fleet"`
+	Fleet membership.Config `yaml:"fleet"`
 }
 
 // Store configures the state file.
@@ -135,7 +135,7 @@ func Default() Config {
 func DefaultModel() Model {
 	learner := online.DefaultConfig()
 	learner.Inducing = 0
-	return Model{Learner: learner, Pending: stream.DefaultPending(), Active: active.Default(), Output: "json", Fleet: fleet.Default()}
+	return Model{Learner: learner, Pending: stream.DefaultPending(), Active: active.Default(), Output: "json", Fleet: membership.Default()}
 }
 
 // UnmarshalYAML gives absent keys their defaults.

@@ -19,7 +19,7 @@ import (
 	"edge/online"
 	"edge/stream/codec"
 	"edge/stream/field"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 	"edge/stream/signal"
 	"edge/test/files"
 )
@@ -86,7 +86,7 @@ func configSchema(t *testing.T) (*jsonschema.Schema, error) {
 				return text(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`)
 			case reflect.TypeFor[codec.ByteSize]():
 				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(`^[0-9]+ ?(B|KiB|MiB|GiB)?$`), {Type: "integer"}}}
-			case reflect.TypeFor[fleet.Trust]():
+			case reflect.TypeFor[membership.Trust]():
 				return anyOf(&jsonschema.Schema{Type: "number"}, text(`^-\.?inf$`))
 			case reflect.TypeFor[online.Horizon]():
 				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "number"}, text(`^\.?inf$`)}}

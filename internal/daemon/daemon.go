@@ -13,7 +13,7 @@ import (
 	"edge/online"
 	"edge/persist"
 	"edge/stream"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 // Daemon is one edge node: its store, the loops that learn, and the node that
@@ -82,7 +82,7 @@ func (d *Daemon) Loop(model string) *online.Loop {
 func (d *Daemon) Stats() stream.Stats { return d.current().Node.Stats() }
 
 // Fleet describes a model's part in a fleet; false for a model without one.
-func (d *Daemon) Fleet(model string) (fleet.View, bool) { return d.current().Node.Fleet(model) }
+func (d *Daemon) Fleet(model string) (membership.View, bool) { return d.current().Node.Fleet(model) }
 
 // PageURL returns the address of the page, "" if it is not served.
 func (d *Daemon) PageURL() string { return d.web.URL() }

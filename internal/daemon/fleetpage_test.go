@@ -8,19 +8,19 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/model"
-	core "edge/online/fleet"
+	"edge/online/fleet"
 )
 
 // contributionOf returns the encoded contribution of a member whose model has other features.
 func contributionOf(t *testing.T, member string) string {
 	t.Helper()
-	h := core.Header{
-		Member: member, Version: core.Version{Epoch: 1, Sequence: 2}, Features: 7, N: 90,
+	h := fleet.Header{
+		Member: member, Version: fleet.Version{Epoch: 1, Sequence: 2}, Features: 7, N: 90,
 		Classes: []string{"ok", "worn"}, Counts: []uint64{60, 30}, Horizons: []float64{500}, Weights: []float64{1},
 	}
-	basis := core.Basis{Params: model.Params{M: 1, D: 1, Theta: make([]float64, 1+1+3)}, Scale: model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8}}
+	basis := fleet.Basis{Params: model.Params{M: 1, D: 1, Theta: make([]float64, 1+1+3)}, Scale: model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8}}
 	*basis.Params.LogitEps() = model.Logit(0.01)
-	c := core.New(h, basis, core.Bfloat16)
+	c := fleet.New(h, basis, fleet.Bfloat16)
 	for k := range h.Classes {
 		if err := c.Put(0, k, []float64{90}, []float64{1}); err != nil {
 			t.Fatal(err)

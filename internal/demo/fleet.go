@@ -35,9 +35,9 @@ const (
 	fleetPoll     = 50 * time.Millisecond
 )
 
-// fleet is a demo of several nodes that learn together. Each honest node has a twin
+// fleetDemo is a demo of several nodes that learn together. Each honest node has a twin
 // that learns the same rows alone, and one device learns the rows of all of them.
-type fleet struct {
+type fleetDemo struct {
 	*Config
 	site
 	choose *rand.Rand // labels of the node that lies, and the order of a file
@@ -58,7 +58,7 @@ type fleet struct {
 
 // runFleet runs the demo of a fleet, and prints its report on out.
 func (d *Config) runFleet(ctx context.Context, at site, out, errOut io.Writer) error {
-	f := &fleet{Config: d, site: at, choose: rand.New(rand.NewPCG(d.Seed, 3)), out: out, start: time.Now()}
+	f := &fleetDemo{Config: d, site: at, choose: rand.New(rand.NewPCG(d.Seed, 3)), out: out, start: time.Now()}
 	if d.AsJSON {
 		if f.out = errOut; !terminal.IsTerminal(errOut) {
 			f.out = io.Discard
@@ -86,7 +86,7 @@ func (d *Config) runFleet(ctx context.Context, at site, out, errOut io.Writer) e
 }
 
 // read draws the test rows. A data file is read whole and shuffled.
-func (f *fleet) read() error {
+func (f *fleetDemo) read() error {
 	row := dataset.Row{}
 	next := func() (dataset.Row, error) {
 		err := f.sensors.rows.Next(&row)
@@ -123,7 +123,7 @@ func (f *fleet) read() error {
 }
 
 // next returns the rows of one node for a round; nil at the end of the file.
-func (f *fleet) next() []dataset.Row {
+func (f *fleetDemo) next() []dataset.Row {
 	if f.File != "" {
 		if len(f.rows) < roundRows {
 			return nil
@@ -141,7 +141,7 @@ func (f *fleet) next() []dataset.Row {
 
 // play starts the nodes, deals the rows and returns the report. The nodes run until
 // running ends.
-func (f *fleet) play(ctx, running context.Context) (*fleetReport, error) {
+func (f *fleetDemo) play(ctx, running context.Context) (*fleetReport, error) {
 	for i := range f.Fleet {
 		if f.role(i) == roleNewcomer {
 			f.members = append(f.members, nil)
@@ -179,7 +179,7 @@ func (f *fleet) play(ctx, running context.Context) (*fleetReport, error) {
 }
 
 // role returns the role of member i.
-func (f *fleet) role(i int) role {
+func (f *fleetDemo) role(i int) role {
 	switch i {
 	case f.Fleet - 1:
 		return roleLiar
@@ -190,13 +190,13 @@ func (f *fleet) role(i int) role {
 }
 
 // honest returns all nodes that learn from right labels.
-func (f *fleet) honest() []*fleetNode {
+func (f *fleetDemo) honest() []*fleetNode {
 	all := append(slices.Clone(f.members[:f.Fleet-1]), f.alone...)
 	return slices.DeleteFunc(append(all, f.device), func(n *fleetNode) bool { return n == nil })
 }
 
 // begin announces the demo.
-func (f *fleet) begin() {
+func (f *fleetDemo) begin() {
 	fmt.Fprintf(f.out, "edge demo: %s, %d features; a fleet of %d nodes; broker on %s\n", f.sensors.name, len(f.sensors.features), f.Fleet, f.broker)
 	fmt.Fprintf(f.out, "node%d comes late, node%d sends random labels; each honest node has a twin without a fleet\n", f.Fleet-1, f.Fleet)
 	if page := f.members[0].daemon.PageURL(); page != "" {
@@ -205,13 +205,13 @@ func (f *fleet) begin() {
 }
 
 // announceEnd says what is left to do after Ctrl-C.
-func (f *fleet) announceEnd() {
+func (f *fleetDemo) announceEnd() {
 	fmt.Fprintf(f.out, "%5.0f s  ending: the late node learns a round at least, then all are judged; Ctrl-C again ends at once\n", time.Since(f.start).Seconds())
 }
 
 // deal deals rows in rounds until their end, or that of ctx. The node that comes late learns
 // one round at least.
-func (f *fleet) deal(ctx, running context.Context) error {
+func (f *fleetDemo) deal(ctx, running context.Context) error {
 	for more := true; more; {
 		switch late := f.members[f.Fleet-2]; {
 		case late == nil && f.joinDue(ctx):
@@ -231,7 +231,7 @@ func (f *fleet) deal(ctx, running context.Context) error {
 
 // joinDue reports whether the late node is to come: in the middle, with some contributions
 // to find.
-func (f *fleet) joinDue(ctx context.Context) bool {
+func (f *fleetDemo) joinDue(ctx context.Context) bool {
 	switch {
 	case f.rounds <= warmupRounds:
 		return false
@@ -244,7 +244,7 @@ func (f *fleet) joinDue(ctx context.Context) bool {
 }
 
 // over reports whether no further round is to begin.
-func (f *fleet) over(ctx context.Context) bool {
+func (f *fleetDemo) over(ctx context.Context) bool {
 	if f.Length > 0 {
 		return ctx.Err() != nil || time.Since(f.start) >= f.Length
 	}
@@ -252,7 +252,7 @@ func (f *fleet) over(ctx context.Context) bool {
 }
 
 // join starts the node that comes late, and its twin.
-func (f *fleet) join(running context.Context) error {
+func (f *fleetDemo) join(running context.Context) error {
 	i := f.Fleet - 2
 	n, err := f.startNode(running, fmt.Sprintf("node%d", i+1), roleNewcomer)
 	if err != nil {
@@ -273,7 +273,7 @@ func (f *fleet) join(running context.Context) error {
 
 // round deals the rows of a round, waits until all have learnt them, and then until
 // the members have exchanged their contributions. It reports false at the end of the file.
-func (f *fleet) round(running context.Context) (more bool, err error) {
+func (f *fleetDemo) round(running context.Context) (more bool, err error) {
 	chunks := map[*fleetNode][]dataset.Row{}
 	for i, n := range f.members {
 		if n == nil {
@@ -319,7 +319,7 @@ func (f *fleet) round(running context.Context) (more bool, err error) {
 }
 
 // learnt waits until a node has learnt all rows that it was sent.
-func (f *fleet) learnt(ctx context.Context, n *fleetNode) error {
+func (f *fleetDemo) learnt(ctx context.Context, n *fleetNode) error {
 	last := uint64(0)
 	for {
 		if f.await(ctx, fleetPatience, func() bool { s := n.loop.Status().Scores.N; return s >= n.sent || s > last }) {
@@ -336,7 +336,7 @@ func (f *fleet) learnt(ctx context.Context, n *fleetNode) error {
 }
 
 // await polls until done, and reports false after a time without.
-func (f *fleet) await(ctx context.Context, within time.Duration, done func() bool) bool {
+func (f *fleetDemo) await(ctx context.Context, within time.Duration, done func() bool) bool {
 	for until := time.Now().Add(within); !done(); {
 		if time.Now().After(until) || timing.Sleep(ctx, fleetPoll) != nil {
 			return false
@@ -346,7 +346,7 @@ func (f *fleet) await(ctx context.Context, within time.Duration, done func() boo
 }
 
 // exchanged reports whether each member has merged the others' contributions.
-func (f *fleet) exchanged() bool {
+func (f *fleetDemo) exchanged() bool {
 	newest := map[string]uint64{} // labels, by member
 	for _, n := range f.members {
 		if n == nil || !n.loop.Status().WarmedUp {
@@ -380,7 +380,7 @@ func (f *fleet) exchanged() bool {
 }
 
 // progress prints a line about the members.
-func (f *fleet) progress() {
+func (f *fleetDemo) progress() {
 	publish, taken, refused := 0, 0, 0
 	for _, n := range f.members {
 		if n == nil {

@@ -19,7 +19,7 @@ import (
 	"edge/internal/replay"
 	"edge/online"
 	"edge/stream"
-	wire "edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 // role is that of a node in the demo's fleet.
@@ -55,7 +55,7 @@ type fleetNode struct {
 }
 
 // startNode starts a node and waits until it receives messages.
-func (f *fleet) startNode(running context.Context, name string, as role) (*fleetNode, error) {
+func (f *fleetDemo) startNode(running context.Context, name string, as role) (*fleetNode, error) {
 	cfg, err := f.nodeConfig(name, as)
 	if err != nil {
 		return nil, exit.With(exit.Config, fmt.Errorf("demo: %w", err))
@@ -84,7 +84,7 @@ func (f *fleet) startNode(running context.Context, name string, as role) (*fleet
 
 // nodeConfig returns the configuration of a node. The minibatches end with the rounds, so
 // that the nodes learn the same steps at any speed.
-func (f *fleet) nodeConfig(name string, as role) (*config.Config, error) {
+func (f *fleetDemo) nodeConfig(name string, as role) (*config.Config, error) {
 	c, err := f.config(f.site)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (f *fleet) nodeConfig(name string, as role) (*config.Config, error) {
 }
 
 // end stops the nodes, once running has ended, and returns their errors.
-func (f *fleet) end() error {
+func (f *fleetDemo) end() error {
 	var first error
 	for _, n := range f.started {
 		if n.pub != nil {
@@ -123,7 +123,7 @@ func (f *fleet) end() error {
 }
 
 // view describes the node's part in the fleet.
-func (n *fleetNode) view() (wire.View, bool) { return n.daemon.Fleet(n.model) }
+func (n *fleetNode) view() (membership.View, bool) { return n.daemon.Fleet(n.model) }
 
 // publish sends rows to the node, and waits until the broker has them.
 func (n *fleetNode) publish(ctx context.Context, rows []dataset.Row, labelled bool) error {
@@ -142,7 +142,7 @@ func (n *fleetNode) publish(ctx context.Context, rows []dataset.Row, labelled bo
 }
 
 // judge lets a node predict the test rows.
-func (f *fleet) judge(ctx context.Context, n *fleetNode) error {
+func (f *fleetDemo) judge(ctx context.Context, n *fleetNode) error {
 	n.mu.Lock()
 	n.tests, n.loss, n.left = f.tests, slices.Repeat([]float64{math.NaN()}, len(f.tests)), len(f.tests)
 	n.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"io"
 
 	"edge/internal/terminal"
-	core "edge/online/fleet"
-	wire "edge/stream/fleet"
+	"edge/online/fleet"
+	"edge/stream/membership"
 )
 
 // fleetReport is the summary of a demo of a fleet. All log losses but the newcomer's are
@@ -54,12 +54,12 @@ type nodeLine struct {
 }
 
 // judged counts the contributions that a member's latest merge took and refused.
-func judged(v wire.View) (taken, refused int) {
+func judged(v membership.View) (taken, refused int) {
 	for _, m := range v.Members {
 		switch {
 		case m.Taken:
 			taken++
-		case m.Refused != core.None:
+		case m.Refused != fleet.None:
 			refused++
 		}
 	}
@@ -76,7 +76,7 @@ func (r *refusals) count(members []*fleetNode) {
 		v, _ := n.view()
 		for _, m := range v.Members {
 			refused := 0
-			if m.Refused != core.None {
+			if m.Refused != fleet.None {
 				refused = 1
 			} else if !m.Taken {
 				continue
@@ -91,7 +91,7 @@ func (r *refusals) count(members []*fleetNode) {
 }
 
 // report returns the summary. All nodes have been judged.
-func (f *fleet) report() *fleetReport {
+func (f *fleetDemo) report() *fleetReport {
 	r := &fleetReport{Dataset: f.sensors.name, Tests: len(f.tests), OneDevice: f.device.nll(), Refused: f.refused, Late: f.late}
 	refused := map[string]map[string]int{}
 	for _, n := range f.members {
@@ -100,7 +100,7 @@ func (f *fleet) report() *fleetReport {
 	for _, n := range f.members {
 		v, _ := n.view()
 		for _, m := range v.Members {
-			if m.Refused != core.None && n.role != roleLiar {
+			if m.Refused != fleet.None && n.role != roleLiar {
 				refused[m.Name][string(m.Refused)]++
 			}
 		}

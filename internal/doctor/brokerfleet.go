@@ -8,7 +8,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/terminal"
 	"edge/stream/field"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 const (
@@ -32,7 +32,7 @@ func (p *brokerProbe) fleets(ctx context.Context) error {
 		if !c.Enabled() || c.Follows() {
 			continue
 		}
-		topics := fleet.NewTopics(p.cfg.MQTT.BaseTopic, c.Concept)
+		topics := membership.NewTopics(p.cfg.MQTT.BaseTopic, c.Concept)
 		own, need := topics.Contribution(p.cfg.Node), int(c.MaxMessage)
 		size, above, kept := need, need, false
 		for {
@@ -65,7 +65,7 @@ func (p *brokerProbe) fleets(ctx context.Context) error {
 		default:
 			p.d.add(check, OK, fmt.Sprintf("the broker keeps contributions of %s, and sends them to subscriptions with a wildcard", terminal.Bytes(uint64(need))), "", figure)
 		}
-		if c.Basis == fleet.BasisShared {
+		if c.Basis == membership.BasisShared {
 			if err := p.sharedBasis(ctx, c.Concept, topics); err != nil {
 				return err
 			}
@@ -75,12 +75,12 @@ func (p *brokerProbe) fleets(ctx context.Context) error {
 }
 
 // sharedBasis tests whether this node may write the common basis of a fleet.
-func (p *brokerProbe) sharedBasis(ctx context.Context, concept string, topics fleet.Topics) error {
-	kept, err := p.keeps(ctx, topics, fleet.BasisName, leastContribution)
+func (p *brokerProbe) sharedBasis(ctx context.Context, concept string, topics membership.Topics) error {
+	kept, err := p.keeps(ctx, topics, membership.BasisName, leastContribution)
 	if err != nil {
 		return err
 	}
-	check, topic := "basis of fleet "+concept, topics.Contribution(fleet.BasisName)
+	check, topic := "basis of fleet "+concept, topics.Contribution(membership.BasisName)
 	if kept {
 		p.d.add(check, OK, "the broker keeps a common basis that this node publishes", "", nil)
 		return nil
@@ -93,7 +93,7 @@ func (p *brokerProbe) sharedBasis(ctx context.Context, concept string, topics fl
 // keeps reports whether a retained message of a number of bytes, on a topic of a member of
 // a fleet, reaches a subscription with a wildcard that is made later. It removes the
 // message.
-func (p *brokerProbe) keeps(ctx context.Context, topics fleet.Topics, member string, bytes int) (kept bool, err error) {
+func (p *brokerProbe) keeps(ctx context.Context, topics membership.Topics, member string, bytes int) (kept bool, err error) {
 	probe := topics.Probe(member, bytes)
 	writer, err := p.connect(ctx, broker.Options{})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/stream/codec"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 	"edge/test/files"
 )
 
@@ -52,10 +52,10 @@ func TestDeliveryIsTried(t *testing.T) {
 			in, m := codec.DefaultStream(), config.DefaultModel()
 			in.Topics, in.Features, m.Streams, m.Fleet.Concept = []string{tc.topic}, []string{"a"}, []string{"pump"}, "mill"
 			if strings.HasSuffix(name, "basis") {
-				m.Fleet.Basis = fleet.BasisShared
+				m.Fleet.Basis = membership.BasisShared
 			}
 			if name == "follower" {
-				m.Fleet.Role = fleet.RoleFollower
+				m.Fleet.Role = membership.RoleFollower
 			}
 			cfg.Streams["pump"], cfg.Models["bearing"] = in, m
 			d := ExamineDelivery(t.Context(), &cfg)

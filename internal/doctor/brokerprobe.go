@@ -13,7 +13,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/config"
 	"edge/stream/field"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 	"edge/stream/mqtt"
 )
 
@@ -218,7 +218,7 @@ func (p *brokerProbe) filters() (filters []string) {
 	for _, name := range field.Names(p.cfg.Models) {
 		filters = append(filters, p.owner+"/"+name+"/label/#")
 		if c := p.cfg.Models[name].Fleet; c.Enabled() {
-			filters = append(filters, fleet.NewTopics(p.cfg.MQTT.BaseTopic, c.Concept).Filter())
+			filters = append(filters, membership.NewTopics(p.cfg.MQTT.BaseTopic, c.Concept).Filter())
 		}
 	}
 	return filters

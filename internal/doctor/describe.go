@@ -15,7 +15,7 @@ import (
 	"edge/online"
 	"edge/stream/codec"
 	"edge/stream/field"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 // Describe writes a summary of a daemon with this configuration. verbose adds the names of
@@ -114,8 +114,8 @@ func work(streams []string, batch online.Batch, follows bool) string {
 }
 
 // describeFleet writes which fleet a model is in.
-func describeFleet(w io.Writer, c *config.Config, f *fleet.Config) {
-	topics := fleet.NewTopics(c.MQTT.BaseTopic, f.Concept)
+func describeFleet(w io.Writer, c *config.Config, f *membership.Config) {
+	topics := membership.NewTopics(c.MQTT.BaseTopic, f.Concept)
 	switch {
 	case !f.Enabled():
 	case f.Follows():

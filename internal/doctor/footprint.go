@@ -12,7 +12,7 @@ import (
 	"edge/online"
 	"edge/persist"
 	"edge/stream/field"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 // footprint estimates the memory of a daemon, in bytes.
@@ -79,7 +79,7 @@ func footprintOf(cfg *config.Config) *footprint {
 
 // expect adds the members of a fleet: those that are listed, or those that the state knows,
 // at least expectedMembers.
-func (f *footprint) expect(c *fleet.Config, m online.Config, known, classes int) {
+func (f *footprint) expect(c *membership.Config, m online.Config, known, classes int) {
 	n := len(c.Members)
 	if n == 0 {
 		n = max(known, expectedMembers)
@@ -90,7 +90,7 @@ func (f *footprint) expect(c *fleet.Config, m online.Config, known, classes int)
 	_, full := m.FleetMemory(n, most)
 	f.fleets += all
 	f.members = append(f.members, fmt.Sprintf("%s for %d members of fleet %s with %d classes, %s with %d: a contribution takes up to %s, all of them at most %d MiB, messages that wait to be read at most %d MiB",
-		terminal.Bytes(all), n, c.Concept, classes, terminal.Bytes(full), most, terminal.Bytes(each), fleet.MaxHeld>>20, fleet.MaxWaiting>>20))
+		terminal.Bytes(all), n, c.Concept, classes, terminal.Bytes(full), most, terminal.Bytes(each), membership.MaxHeld>>20, membership.MaxWaiting>>20))
 }
 
 // most returns the memory when every queue and every model is full, with the expected

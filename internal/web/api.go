@@ -8,7 +8,7 @@ import (
 	"edge/online/score"
 	"edge/stream"
 	"edge/stream/codec"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 const (
@@ -63,7 +63,7 @@ type modelView struct {
 	Samples      []sampleView              `json:"samples"` // newest first
 	Present      timelinesView             `json:"present"`
 	Windows      *windowsView              `json:"windows,omitempty"` // of the model's streams; absent before the first row, and without windows
-	Fleet        *fleet.View               `json:"fleet,omitempty"`   // absent without a fleet
+	Fleet        *membership.View          `json:"fleet,omitempty"`   // absent without a fleet
 	Queries      queriesView               `json:"queries"`
 	Open         classesView               `json:"new_classes"`
 	countsView

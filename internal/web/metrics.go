@@ -10,7 +10,7 @@ import (
 	"edge/online/score"
 	"edge/persist"
 	"edge/stream"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 // collector reads the metrics of a daemon on request.
@@ -49,7 +49,7 @@ type modelScrape struct {
 	stats     stream.ModelStats
 	status    *online.Status
 	posterior *model.Posterior
-	fleet     *fleet.View // nil: it is in none
+	fleet     *membership.View // nil: it is in none
 }
 
 // collect reads the state of the daemon once, and returns the page of every family from that state.

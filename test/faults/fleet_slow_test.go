@@ -14,8 +14,8 @@ import (
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/online"
-	core "edge/online/fleet"
-	"edge/stream/fleet"
+	"edge/online/fleet"
+	"edge/stream/membership"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -24,10 +24,10 @@ import (
 // a merge: the journal, the commit, learning. After the next start, and another merge,
 // the state is that of a daemon that was not disturbed; where the record was committed,
 // of one that was started twice.
-func TestFleetFailpoints(t *testing.T) { fleetFailpoints(t, fleet.BasisOwn) }
+func TestFleetFailpoints(t *testing.T) { fleetFailpoints(t, membership.BasisOwn) }
 
 // TestBasisFailpoints does it with a merge that adopts a common basis.
-func TestBasisFailpoints(t *testing.T) { fleetFailpoints(t, fleet.BasisShared) }
+func TestBasisFailpoints(t *testing.T) { fleetFailpoints(t, membership.BasisShared) }
 
 // Long: its cases share the learnt state and the two references.
 func fleetFailpoints(t *testing.T, basis string) {
@@ -65,7 +65,7 @@ http: {listen: ""}
 		t.Fatal(err)
 	}
 	peer := peerOf(t, plain)
-	messages := map[string][]byte{"peer": contributionOf(t, peer), fleet.BasisName: basisOf(t, peer)}
+	messages := map[string][]byte{"peer": contributionOf(t, peer), membership.BasisName: basisOf(t, peer)}
 	client, err := broker.Dial(t.Context(), brokertest.Config(b.URL()), broker.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ http: {listen: ""}
 			d = startWithFailpoint(t, binary, file)
 		}
 		d.Await("fleet merged")
-		if adopted := strings.Contains(d.Log(), "is adopted"); adopted && basis == fleet.BasisOwn {
+		if adopted := strings.Contains(d.Log(), "is adopted"); adopted && basis == membership.BasisOwn {
 			t.Error("a common basis is adopted with a basis of its own")
 		}
 		return d.Stop().Get("digest").String()
@@ -104,7 +104,7 @@ http: {listen: ""}
 		return true
 	})
 	// In an own basis a second merge of the same contributions leaves all as it is.
-	if ready := harness.Start(t, plain).Await("model ready"); ready.Get("digest").String() == once || once != twice && basis == fleet.BasisOwn {
+	if ready := harness.Start(t, plain).Await("model ready"); ready.Get("digest").String() == once || once != twice && basis == membership.BasisOwn {
 		t.Error("a merge changes nothing, or a second one something")
 	}
 	for i, c := range []struct{ failing, want string }{
@@ -159,7 +159,7 @@ func basisOf(t *testing.T, l *online.Learner) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := core.NewSet(0)
+	set := fleet.NewSet(0)
 	set.Vacant = true
 	m, err := sharing.Merge("peer", set)
 	if err != nil {

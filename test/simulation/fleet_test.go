@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"edge/online"
-	core "edge/online/fleet"
+	"edge/online/fleet"
 	"edge/stream"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 	fleetEvery = 5 // labels between publications
 )
 
-var fleetTopics = fleet.NewTopics("edge", "c")
+var fleetTopics = membership.NewTopics("edge", "c")
 
 // fleetFaults are the faults of one member; those of the broker are planned for the first.
 var fleetFaults = []string{
@@ -36,8 +36,8 @@ var fleetFaults = []string{
 // fleetScene is a fleet of all nodes of a scene.
 type fleetScene struct {
 	*scene
-	all   map[string][]*core.Contribution // every one that was published, by name and version
-	parts *fleet.Collector                // what was published last on each topic
+	all   map[string][]*fleet.Contribution // every one that was published, by name and version
+	parts *membership.Collector            // what was published last on each topic
 
 	merges, leavers int // for the report
 }
@@ -59,7 +59,7 @@ func newFleetPlan(w *world) *plan {
 	p.configure()
 	p.models = p.models[:1]
 	m := &p.models[0]
-	m.fleet = fleet.Default()
+	m.fleet = membership.Default()
 	m.fleet.Concept, m.fleet.Every, m.fleet.Interval, m.fleet.MergeEvery = "c", fleetEvery, time.Second, pick(rng, time.Second, 5*time.Second)
 	m.fleet.Unseen = pick(rng, online.ReportUnseen, online.MixUnseen)
 	m.learner.Fleet, m.learner.Warmup = m.fleet.Learner(), 12
@@ -86,7 +86,7 @@ func simulateFleet(t *testing.T, seed uint64, out io.Writer) *fleetScene {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	s := &fleetScene{scene: newScene(seed, out), all: map[string][]*core.Contribution{}, parts: fleet.NewCollector(fleetTopics)}
+	s := &fleetScene{scene: newScene(seed, out), all: map[string][]*fleet.Contribution{}, parts: membership.NewCollector(fleetTopics)}
 	s.fleet = s
 	first := newWorld(s.scene, nodeID)
 	for i := range pick(first.random("size"), 2, 2, 2, 3, 3, 4, 4, 5, 6, 8) - 1 {
@@ -121,13 +121,13 @@ func (s *fleetScene) seen(m publication) {
 	s.all[key] = append(s.all[key], c)
 }
 
-func versionOf(name string, v core.Version) string {
+func versionOf(name string, v fleet.Version) string {
 	return fmt.Sprint(name, " ", v.Epoch, ".", v.Sequence)
 }
 
 // kept returns what the broker keeps of a member, nil for nothing.
-func (s *fleetScene) kept(name string) *core.Contribution {
-	all := fleet.NewCollector(fleetTopics)
+func (s *fleetScene) kept(name string) *fleet.Contribution {
+	all := membership.NewCollector(fleetTopics)
 	for topic, m := range s.broker.retained {
 		all.Receive(topic, m.payload)
 	}
@@ -197,7 +197,7 @@ func (s *fleetScene) unsettled() string {
 		}
 		merged, _ := w.newest()
 		for _, other := range s.nodes {
-			if c := s.kept(other.name); other != w && c != nil && !stopped[other.name] && !slices.ContainsFunc(merged.Members, func(m core.Member) bool {
+			if c := s.kept(other.name); other != w && c != nil && !stopped[other.name] && !slices.ContainsFunc(merged.Members, func(m fleet.Member) bool {
 				return m.Name == other.name && m.Version == c.Version
 			}) {
 				return fmt.Sprintf("%s has merged %+v, the broker keeps %s", w.name, merged.Members, versionOf(other.name, c.Version))
@@ -209,18 +209,18 @@ func (s *fleetScene) unsettled() string {
 
 // newest returns the newest merge in the node's journal, and its place; an empty one if
 // there is none.
-func (w *world) newest() (m *core.Merge, at int) {
+func (w *world) newest() (m *fleet.Merge, at int) {
 	records := w.truth.models["m"].records
 	for at = len(records) - 1; at >= 0; at-- {
 		if records[at].Kind == online.Merge {
-			m, err := core.DecodeMerge(records[at].State)
+			m, err := fleet.DecodeMerge(records[at].State)
 			if err != nil {
 				w.fail("%s: %v", w.name, err)
 			}
 			return m, at
 		}
 	}
-	return &core.Merge{}, -1
+	return &fleet.Merge{}, -1
 }
 
 // leave ends the last member for good, and removes its message. It is then in no merge.
@@ -250,7 +250,7 @@ func (s *fleetScene) leave() bool {
 		defer s.mu.Unlock()
 		for _, w := range s.nodes {
 			merged, _ := w.newest()
-			if w != gone && slices.ContainsFunc(merged.Members, func(m core.Member) bool { return m.Name == gone.name }) {
+			if w != gone && slices.ContainsFunc(merged.Members, func(m fleet.Member) bool { return m.Name == gone.name }) {
 				return fmt.Sprintf("%s has left, %s has merged %+v", gone.name, w.name, merged.Members)
 			}
 		}
@@ -286,7 +286,7 @@ func (w *world) checkFleet() {
 
 // classesOf returns the classes of an encoded contribution.
 func classesOf(data []byte) []string {
-	c, err := core.Decode(data)
+	c, err := fleet.Decode(data)
 	if err != nil {
 		return nil
 	}
@@ -310,8 +310,8 @@ func ownSites(l *online.Learner, name string) []byte {
 
 // checkMerge checks that a merge, record number at, is that of its members' contributions
 // for a state of the node before it, to the last bit.
-func (s *fleetScene) checkMerge(r *record, at int, name string, m *core.Merge) {
-	set := core.NewSet(0)
+func (s *fleetScene) checkMerge(r *record, at int, name string, m *fleet.Merge) {
+	set := fleet.NewSet(0)
 	for _, v := range slices.Backward(m.Members) { // whatever the order
 		versions := s.all[versionOf(v.Name, v.Version)]
 		if len(versions) != 1 { // a restored backup has led to another one of that number

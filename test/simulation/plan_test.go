@@ -11,7 +11,7 @@ import (
 	"edge/online"
 	"edge/stream"
 	"edge/stream/codec"
-	"edge/stream/fleet"
+	"edge/stream/membership"
 )
 
 // plan is the configuration of one simulation, with its messages and faults. Each plan
@@ -49,7 +49,7 @@ type modelPlan struct {
 	name    string
 	streams []string
 	learner online.Config
-	fleet   fleet.Config // the zero value: none
+	fleet   membership.Config // the zero value: none
 }
 
 // planned is a message with its time of publication.

@@ -18,7 +18,7 @@ import (
 	"edge/internal/replay"
 	"edge/online"
 	"edge/online/fleet"
-	member "edge/stream/fleet"
+	"edge/stream/membership"
 	"edge/stream/mqtt"
 	"edge/test/files"
 	"edge/test/harness"
@@ -185,7 +185,7 @@ func (n *clustered) rest() {
 }
 
 // view returns the daemon's part in the fleet.
-func (n *clustered) view() (v member.View) {
+func (n *clustered) view() (v membership.View) {
 	n.t.Helper()
 	answer, err := http.Get("http://" + n.page + "/api/v1/models/waveform/fleet")
 	if err != nil {

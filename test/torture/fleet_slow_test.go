@@ -23,7 +23,7 @@ import (
 	"edge/online"
 	"edge/online/fleet"
 	"edge/persist"
-	core "edge/stream/fleet"
+	"edge/stream/membership"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -39,7 +39,7 @@ import (
 // With bases of their own one of the daemons never sees a class that it has from the others.
 // With a shared basis a daemon is asked for a new one before each third kill.
 func TestTortureOfFleet(t *testing.T) {
-	for basis, kills := range map[string]uint64{core.BasisOwn: 10, core.BasisShared: 4} {
+	for basis, kills := range map[string]uint64{membership.BasisOwn: 10, membership.BasisShared: 4} {
 		t.Run(basis, func(t *testing.T) {
 			t.Parallel() // most of the time passes between the kills
 			tortureFleet(t, basis, int(harness.Number(t, "EDGE_TORTURE", kills)))
@@ -79,14 +79,14 @@ func tortureFleet(t *testing.T, basis string, kills int) {
 		if i >= kills {
 			n, merged = nodes[slices.IndexFunc(nodes, (*tortured).lonely)], true
 		}
-		if basis == core.BasisShared && i%3 == 1 {
+		if basis == membership.BasisShared && i%3 == 1 {
 			nodes[rng.IntN(len(nodes))].rebase(b, []string{"first", "pooled"}[rng.IntN(2)])
 			merged = true
 		}
 		if merged {
 			n.awaitAnotherMerge()
 			pause = time.Duration(rng.Int64N(int64(20 * time.Millisecond)))
-			if basis == core.BasisShared && rng.IntN(2) == 0 { // the others learn of a basis later
+			if basis == membership.BasisShared && rng.IntN(2) == 0 { // the others learn of a basis later
 				pause = time.Duration(rng.Int64N(int64(3 * time.Second)))
 			}
 		}
@@ -101,7 +101,7 @@ func tortureFleet(t *testing.T, basis string, kills int) {
 		n.start()
 	}
 	close(stop)
-	if basis == core.BasisShared {
+	if basis == membership.BasisShared {
 		nodes[0].rebase(b, "first")
 		for _, n := range nodes[1:] {
 			n.awaitBasis(nodes[0].name)
@@ -115,10 +115,10 @@ func tortureFleet(t *testing.T, basis string, kills int) {
 		all.add(&n.counts)
 	}
 	t.Logf("%d kills in %v, %d of them before the model was ready; %d records, %+v", i, time.Since(began).Round(time.Second), blind, records, all)
-	if all.imported == 0 && basis == core.BasisOwn {
+	if all.imported == 0 && basis == membership.BasisOwn {
 		t.Error("no merge brought a class")
 	}
-	if basis == core.BasisShared && (all.adopted == 0 || all.births < 2) {
+	if basis == membership.BasisShared && (all.adopted == 0 || all.births < 2) {
 		t.Errorf("bases were adopted %d times, the last one is number %d", all.adopted, all.births)
 	}
 }
@@ -183,7 +183,7 @@ func newTortured(t *testing.T, b *brokertest.Broker, basis string, number, sampl
 		store: filepath.Join(t.TempDir(), "edge.db"), sent: make(chan error, 1),
 	}
 	n.rows = dataset.NewWaveform(n.seed)
-	if number == 2 && basis == core.BasisOwn { // a basis is shared where classes have like frequencies
+	if number == 2 && basis == membership.BasisOwn { // a basis is shared where classes have like frequencies
 		n.lacks = "2"
 	}
 	n.config = n.configure(samples)

@@ -1,0 +1,269 @@
+package fleetctl
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"edge/internal/broker"
+	"edge/internal/exit"
+	"edge/internal/terminal"
+	"edge/online/fleet"
+	"edge/stream/membership"
+	"edge/stream/mqtt"
+)
+
+const (
+	quiet = time.Second // without a message after which all retained ones have come
+	busy  = 3           // times quiet without a retained one, where members publish meanwhile
+
+	manyMessages = 1000 // at once, above which mosquitto sends no more: its max_queued_messages
+)
+
+// Keeper is the broker that keeps the contributions of one fleet.
+type Keeper struct {
+	MQTT    mqtt.Config
+	Concept string
+	Limit   int  // bytes of a message that Publish sends
+	Dropped int  // messages that the latest Read had no room for
+	Many    bool // the latest Read has brought more than manyMessages: the broker may not have sent all
+
+	quiet time.Duration // 0: the constant
+}
+
+// Contribution is the retained message of one member, or of the common basis, whose Member
+// is membership.BasisName.
+type Contribution struct {
+	*fleet.Contribution
+	Member string
+	Data   []byte   // as encoded
+	Topics []string // with its messages
+	Err    error    // it cannot be read
+}
+
+// String says of which version the contribution is, and how large.
+func (c *Contribution) String() string {
+	if c.Err != nil {
+		return "it cannot be read: " + c.Err.Error()
+	}
+	return fmt.Sprintf("version %d.%d with %d labels, %s", c.Epoch, c.Sequence, c.N, terminal.Bytes(uint64(len(c.Data))))
+}
+
+// topics returns the topics of the fleet.
+func (k *Keeper) topics() membership.Topics { return membership.NewTopics(k.MQTT.BaseTopic, k.Concept) }
+
+// Read returns the contributions that the broker keeps, by name, with the common basis; of
+// one member if it is not "".
+func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error) {
+	topics := k.topics()
+	filters := []string{topics.Filter(), topics.Parts()}
+	if member != "" {
+		filters = []string{topics.Contribution(member), topics.Contribution(member) + "/+"}
+	}
+	var mu sync.Mutex
+	var last, retained time.Time // when a message came; the silence begins once all is subscribed
+	messages := 0                // retained ones
+	collected := membership.NewCollector(topics)
+	client, err := broker.Connect(ctx, k.MQTT, broker.Options{Receive: func(m broker.Message) {
+		mu.Lock()
+		defer mu.Unlock()
+		if last = time.Now(); m.Retained {
+			retained = last
+			messages++
+		}
+		collected.Receive(m.Topic, m.Payload)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	refused, err := client.SubscribeAll(ctx, filters, 0)
+	if err == nil && len(refused) > 0 {
+		err = fmt.Errorf("the broker refuses the subscription to %s: give this user the right to read it", strings.Join(refused, ", "))
+	}
+	if err != nil {
+		return nil, broker.Failure(ctx, err)
+	}
+	mu.Lock()
+	last = time.Now()
+	retained = last
+	mu.Unlock()
+	for {
+		mu.Lock()
+		left := min(k.silence()-time.Since(last), busy*k.silence()-time.Since(retained))
+		mu.Unlock()
+		if left <= 0 {
+			break
+		}
+		select {
+		case <-time.After(left):
+		case <-ctx.Done():
+			return nil, broker.Failure(ctx, context.Cause(ctx))
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	k.Dropped, k.Many = collected.Dropped(), messages > manyMessages
+	all := []Contribution{}
+	for _, name := range collected.Members() {
+		one := Contribution{Member: name, Topics: collected.Kept(name)}
+		if one.Contribution, one.Data, one.Err = collected.Contribution(name); one.Contribution == nil {
+			one.Err = explain(one.Data, one.Err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// silence is the time without a message after which all retained ones have come.
+func (k *Keeper) silence() time.Duration {
+	if k.quiet > 0 {
+		return k.quiet
+	}
+	return quiet
+}
+
+// one returns the retained contribution of a member, nil for none.
+func (k *Keeper) one(ctx context.Context, member string) (*Contribution, error) {
+	all, err := k.Read(ctx, member)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
+// Find returns what the broker keeps of a member. If that is nothing, the error has the names of the
+// members of which it keeps something.
+func (k *Keeper) Find(ctx context.Context, member string) (*Contribution, error) {
+	kept, err := k.one(ctx, member)
+	if err != nil || kept != nil {
+		return kept, err
+	}
+	all, err := k.Read(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, c := range all {
+		if c.Member != membership.BasisName {
+			names = append(names, c.Member)
+		}
+	}
+	others := "nor of any other member, or this user may not read it"
+	if len(names) > 0 {
+		others = "but of " + strings.Join(names, ", ")
+	}
+	return nil, fmt.Errorf("the broker keeps no contribution of %s on %s, %s; a member publishes after its warm-up, and one that was forgotten after more labels", member, k.topics().Contribution(member), others)
+}
+
+// Forget removes the retained messages of a member that Find has found.
+func (k *Keeper) Forget(ctx context.Context, found *Contribution) error {
+	var clear []membership.Publication
+	for _, topic := range found.Topics {
+		clear = append(clear, membership.Publication{Topic: topic})
+	}
+	if err := k.send(ctx, clear); err != nil {
+		return err
+	}
+	kept, err := k.one(ctx, found.Member)
+	if err != nil {
+		return err
+	}
+	if kept != nil {
+		topic := k.topics().Contribution(found.Member)
+		return exit.With(exit.Broker, fmt.Errorf("the broker still keeps %s: either %s runs and has published again, or this user may not write there; it needs the right to write %s and %s/#", kept.Topics[0], found.Member, topic, topic))
+	}
+	return nil
+}
+
+// Online reports whether the broker knows a node as online. It is false for a node
+// whose state this user may not read.
+func (k *Keeper) Online(ctx context.Context, node string) (online bool, err error) {
+	state := make(chan string, 1)
+	client, err := broker.Connect(ctx, k.MQTT, broker.Options{Receive: func(m broker.Message) {
+		select {
+		case state <- string(m.Payload):
+		default:
+		}
+	}})
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	if granted, err := client.Subscribe(ctx, k.MQTT.BaseTopic+"/"+node+"/state", 0); err != nil {
+		return false, broker.Failure(ctx, err)
+	} else if !granted {
+		return false, nil
+	}
+	select {
+	case s := <-state:
+		return s == "online", nil
+	case <-time.After(k.silence()):
+		return false, nil
+	case <-ctx.Done():
+		return false, broker.Failure(ctx, context.Cause(ctx))
+	}
+}
+
+// publish lets the broker keep a contribution that is newer than the one it has.
+func (k *Keeper) publish(ctx context.Context, c *fleet.Contribution, data []byte) error {
+	kept, err := k.one(ctx, c.Member)
+	if err != nil {
+		return err
+	}
+	messages := k.topics().Messages(c.Member, c.Version, data, k.Limit)
+	if kept != nil && kept.Err == nil {
+		if kept.Version == c.Version && bytes.Equal(kept.Data, data) {
+			return nil
+		}
+		if !c.Newer(kept.Version) {
+			return fmt.Errorf("the broker has version %d.%d of %s, and the file version %d.%d: the newer one stays", kept.Epoch, kept.Sequence, c.Member, c.Epoch, c.Sequence)
+		}
+	}
+	if kept != nil {
+		messages = append(messages, obsolete(kept.Topics, messages)...)
+	}
+	if err := k.send(ctx, messages); err != nil {
+		return err
+	}
+	if kept, err = k.one(ctx, c.Member); err != nil {
+		return err
+	}
+	if kept == nil || kept.Err != nil || !bytes.Equal(kept.Data, data) {
+		topic := k.topics().Contribution(c.Member)
+		return exit.With(exit.Broker, fmt.Errorf("the broker has not kept the contribution: this user needs the right to write %s and %s/#, and the broker room for messages of %d bytes", topic, topic, k.Limit))
+	}
+	return nil
+}
+
+// obsolete returns the publications that clear those topics that no new message replaces.
+func obsolete(kept []string, by []membership.Publication) (clear []membership.Publication) {
+	replaced := map[string]bool{}
+	for _, m := range by {
+		replaced[m.Topic] = true
+	}
+	for _, topic := range kept {
+		if !replaced[topic] {
+			clear = append(clear, membership.Publication{Topic: topic})
+		}
+	}
+	return clear
+}
+
+// send publishes retained messages over one connection.
+func (k *Keeper) send(ctx context.Context, messages []membership.Publication) error {
+	client, err := broker.Connect(ctx, k.MQTT, broker.Options{})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for _, m := range messages {
+		if err := client.Publish(ctx, m.Topic, 1, true, m.Payload); err != nil {
+			return broker.Failure(ctx, fmt.Errorf("publish on %s: %w", m.Topic, err))
+		}
+	}
+	return nil
+}

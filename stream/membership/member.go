@@ -1,0 +1,468 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"edge/online/fleet"
+)
+
+const (
+	gatherWithin = 5 * time.Second  // of connections, while the own retained message of before may still come
+	quietFor     = time.Second      // without a message, after which the retained ones have come
+	keptWithin   = 10 * time.Second // for a publication to come back
+	lostWithin   = 2 * time.Second  // of a publication: the connection may have ended by it
+	maxStrikes   = 2                // connections that a publication may end
+	isolated     = 10 * time.Minute // without a connection
+	tryAfter     = time.Hour        // of silence of the process that has this node's name
+	noteEvery    = time.Minute      // between events of one kind and reason
+	maxNoted     = 256              // kinds and reasons, members among them, that are kept apart
+
+	// maxAssemblies bounds the members of which parts are collected. How many labels one has, by which
+	// max_members chooses, is not known before all of its parts are there.
+	maxAssemblies = 4096
+
+	maxEpoch = 1 << 47 // a mark of the journal has no room for more
+)
+
+// Bounds of the memory of a fleet, in bytes.
+const (
+	MaxHeld    = 64 << 20 // all contributions and parts
+	MaxWaiting = 32 << 20 // messages that wait to be read, of all fleets of a node
+)
+
+// Reasons why a message is refused on arrival, beside those of a merge.
+const (
+	TooLarge  fleet.Reason = "size"
+	Malformed fleet.Reason = "format"
+	BadName   fleet.Reason = "name"    // the contribution is of another member than its topic
+	NotListed fleet.Reason = "members" // the configuration names others
+	NoRoom    fleet.Reason = "room"    // max_members, or the bytes of all
+	Flooded   fleet.Reason = "queue"   // it came faster than it could be read
+)
+
+// Publication is a retained message to publish; an empty payload removes the kept one.
+type Publication struct {
+	Topic   string
+	Payload []byte
+}
+
+// Member is one model's part in a fleet. One goroutine uses it at a time.
+type Member struct {
+	cfg      Config
+	name     string // of the node
+	topics   Topics
+	instance uint64 // of the process
+	event    func(kind, detail string)
+
+	set        *fleet.Set
+	peers      map[string]*peer // of the members in set
+	assemblies map[string]*assembly
+	held       int  // bytes of the contributions in set
+	parted     bool // a list of parts was seen
+	link       link
+	own        own
+	info       information
+	merge      merging
+	asking     asking
+	basis      basis
+	counts     counts
+	classes    []string             // of the own contribution
+	noted      map[string]time.Time // last event, by kind and reason
+}
+
+// peer is another member.
+type peer struct {
+	received time.Time // of its newest version
+	bytes    int       // of its contribution's messages, before they are in parts
+	held     int       // of memory that its contribution takes
+	seen     int       // connection that brought its message last
+	stale    bool
+	pause    time.Duration // between the latest two messages; 0: not known
+	asked    backoff       // for its message, in this silence
+	result   fleet.Member  // of the latest merge
+	merged   bool          // result is known
+	unread   fleet.Reason  // why its newest message was refused on arrival; None: it was not
+}
+
+// link is the connection to the broker.
+type link struct {
+	up      bool
+	number  int           // of connections
+	at      time.Time     // of its begin, or of its end
+	before  time.Duration // that earlier ones lasted
+	arrived time.Time     // of the latest message
+	kept    bool          // the broker had the own message
+	others  bool          // it had one of another member
+	owns    bool          // it had the own message before the connection
+	asked   time.Time     // of the messages of members that it has not sent
+	checked bool          // members without a message were looked for
+
+	retained int       // messages since its begin, or since those of all were asked for; without those of members that were asked for
+	brought  time.Time // of the latest of them
+}
+
+// lasted is the time of all connections.
+func (l *link) lasted(now time.Time) time.Duration {
+	if l.up {
+		return l.before + now.Sub(l.at)
+	}
+	return l.before
+}
+
+// first reports whether the connection is the first one of the process, but for some that were
+// short: the retained messages that it brings were there before.
+func (m *Member) first() bool { return m.link.before < keptWithin }
+
+// counts are the counters of a Member.
+type counts struct {
+	Received, Sent uint64 // bytes
+	Merges         uint64
+	Missed         uint64 // contributions that the broker sent only when it was asked for them again
+	Refused        map[fleet.Reason]uint64
+}
+
+// Identity distinguishes a member from all others.
+type Identity struct {
+	Base, Node string
+	Instance   uint64 // random, of the process
+	Epoch      uint64 // that the state file knows; 0: none
+}
+
+// New returns a member without a connection. event publishes an event for people.
+func New(cfg Config, id Identity, event func(kind, detail string)) *Member {
+	return &Member{
+		cfg: cfg, name: id.Node, topics: NewTopics(id.Base, cfg.Concept), instance: id.Instance, event: event,
+		set: fleet.NewSet(cfg.MaxMembers), peers: map[string]*peer{}, assemblies: map[string]*assembly{},
+		own: own{stored: id.Epoch}, asking: asking{open: map[string]time.Time{}}, counts: counts{Refused: map[fleet.Reason]uint64{}}, noted: map[string]time.Time{},
+	}
+}
+
+// Continue gives the member another configuration of the same concept.
+func (m *Member) Continue(cfg Config, event func(kind, detail string)) {
+	old, common := m.set.Members(), m.set.Common()
+	if cfg.Scale != m.cfg.Scale {
+		m.merge.scales = scales{}
+	}
+	m.cfg, m.event, m.set = cfg, event, fleet.NewSet(cfg.MaxMembers)
+	for _, c := range old {
+		if m.listed(c.Member) {
+			m.set.Put(c)
+		}
+	}
+	if common != nil && m.shares() {
+		m.set.Offer(common)
+	}
+	m.basis.rebase, m.basis.asked = max(m.basis.rebase, m.basis.asked), fleet.NoRebase
+	m.merge.changed = m.merge.changed || m.merge.running || len(old) > 0
+	m.merge.running = false // a merge that the former node did not commit has not happened
+	m.forgetPeers()
+}
+
+// Config returns the configuration.
+func (m *Member) Config() *Config { return &m.cfg }
+
+// Topics returns the topics.
+func (m *Member) Topics() Topics { return m.topics }
+
+// Connected notes that a connection began, and that its subscription follows.
+func (m *Member) Connected(now time.Time) {
+	m.asking.all = backoff{}
+	for _, a := range m.assemblies {
+		a.connected()
+	}
+	m.link = link{up: true, number: m.link.number + 1, at: now, before: m.link.before, arrived: now, owns: m.own.known && !m.own.reported}
+	m.own.connected()
+	if m.own.epoch == 0 { // this broker may have lost what an earlier connection brought
+		m.own.found, m.own.former = false, former{}
+	}
+}
+
+// Disconnected notes the end of the connection. It reports whether the publication that
+// waits must be withdrawn.
+func (m *Member) Disconnected(now time.Time) (withdraw bool) {
+	if !m.link.up {
+		return false
+	}
+	withdraw = m.strike(now)
+	m.link.before += now.Sub(m.link.at)
+	m.link.up, m.link.at = false, now
+	return withdraw
+}
+
+// Receive takes a message of the fleet's topics. It keeps nothing of payload.
+func (m *Member) Receive(now time.Time, topic string, payload []byte, retained bool) {
+	m.link.arrived = now
+	m.counts.Received += uint64(len(payload))
+	name, part, ok := m.topics.Read(topic)
+	if retained && !m.asked(name) {
+		m.link.retained++
+		m.link.brought = now
+	}
+	switch {
+	case !ok:
+		m.refuse(now, BadName, topic, errors.New("no topic of a member"))
+	case name == BasisName && !m.shares():
+	case len(payload) == 0 && part >= 0: // of a larger one before; the list names the present parts
+	case len(payload) == 0:
+		delete(m.assemblies, name)
+		switch {
+		case name == m.name:
+			m.own.cleared = m.own.known
+			m.OtherEnded()
+		case name == BasisName:
+			m.set.Withdraw()
+		default:
+			m.leave(now, name, "it has cleared its message")
+		}
+	case name != m.name && name != BasisName && !m.listed(name):
+		m.see(name, retained)
+		m.refuse(now, NotListed, name, errors.New("the configuration names other members"))
+	case part >= 0, isList(payload):
+		m.collect(now, name, part, payload, retained)
+	default:
+		m.whole(now, name, payload, retained)
+	}
+}
+
+// listed reports whether contributions of a member may be used.
+func (m *Member) listed(name string) bool {
+	return len(m.cfg.Members) == 0 || slices.Contains(m.cfg.Members, name)
+}
+
+// collect takes a list of parts, or a part.
+func (m *Member) collect(now time.Time, name string, part int, payload []byte, retained bool) {
+	a := m.assemblies[name]
+	if a == nil {
+		others := len(m.assemblies)
+		if m.assemblies[BasisName] != nil {
+			others--
+		}
+		if name != BasisName && others >= maxAssemblies {
+			m.refuse(now, NoRoom, name, fmt.Errorf("parts of more than %d members", maxAssemblies))
+			return
+		}
+		a = &assembly{latest: name == BasisName}
+	}
+	var err error
+	if part < 0 {
+		var l list
+		if l, err = decodeList(payload); err == nil {
+			m.parted, a.live = true, !retained
+			a.addList(l)
+			m.see(name, retained)
+		}
+	} else {
+		room := MaxHeld - m.held
+		for _, other := range m.assemblies {
+			room -= other.bytes
+		}
+		err = a.addPart(part, payload, min(room, fleet.MaxBytes-a.bytes), !retained)
+	}
+	if err != nil {
+		m.refuse(now, Malformed, name, err)
+		return
+	}
+	m.assemblies[name] = a
+	if data := a.whole(); data != nil {
+		m.whole(now, name, data, retained && !a.live)
+	}
+}
+
+// see notes that the broker has sent a member's message.
+func (m *Member) see(name string, retained bool) {
+	m.link.others = m.link.others || retained && name != m.name && name != BasisName
+	if p := m.peers[name]; p != nil {
+		p.seen = m.link.number
+	}
+}
+
+// whole takes an encoded contribution. Of a member whose newest one is refused the version before
+// stays in the set: until the next connection, or until the broker has another message.
+func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
+	if name == BasisName {
+		m.receiveBasis(now, data, retained)
+		return
+	}
+	c, err := fleet.Decode(data)
+	reason := Malformed
+	switch {
+	case len(data) > fleet.MaxBytes:
+		reason = TooLarge
+	case err != nil:
+	case c.Member != name:
+		reason, err = BadName, fmt.Errorf("it is of %.40q", c.Member)
+	case c.Epoch >= maxEpoch:
+		err = fmt.Errorf("epoch %d", c.Epoch)
+	case name == m.name:
+		m.receiveOwn(now, c, len(data), retained)
+		return
+	default:
+		m.put(now, c, len(data), retained)
+		return
+	}
+	if p := m.peers[name]; p != nil {
+		p.unread = reason
+	}
+	m.refuse(now, reason, name, err)
+}
+
+// put adds a contribution of another member to the set. An older version counts if another
+// process has just published it: it has the name now, and an old state file, and found
+// no message of its own at the broker.
+func (m *Member) put(now time.Time, c *fleet.Contribution, bytes int, retained bool) {
+	m.see(c.Member, retained)
+	before := 0
+	if p := m.peers[c.Member]; p != nil {
+		before = p.held
+	}
+	held := c.Held()
+	if m.held+held-before > MaxHeld {
+		m.refuse(now, NoRoom, c.Member, fmt.Errorf("more than %d bytes of contributions", MaxHeld))
+		return
+	}
+	if p := m.peers[c.Member]; p != nil {
+		p.unread = fleet.None
+	}
+	if old := m.set.Get(c.Member); old != nil && !c.Newer(old.Version) {
+		if retained || c.Instance == old.Instance {
+			return
+		}
+		m.set.Remove(c.Member)
+	}
+	if !m.set.Put(c) {
+		m.refuse(now, NoRoom, c.Member, fmt.Errorf("%d members with more labels", m.cfg.MaxMembers))
+		return
+	}
+	p := m.peers[c.Member]
+	if p == nil {
+		p = &peer{}
+		m.peers[c.Member] = p
+		if !retained || !m.first() || m.awaited(c.Member) {
+			m.note(now, "fleet_member", c.Member, fmt.Sprintf("%s: %d labels of %d classes", c.Member, c.N, len(c.Classes)))
+		}
+	}
+	m.heard(now, p, c, retained)
+	p.received, p.bytes, p.held, p.seen = now, bytes, held, m.link.number
+	m.held += held - before
+	m.merge.changed = true
+	for _, name := range m.forgetPeers() {
+		m.refuse(now, NoRoom, name, fmt.Errorf("%d members with more labels", m.cfg.MaxMembers))
+	}
+}
+
+// forgetPeers drops the members that are not in the set any more, and returns their
+// names.
+func (m *Member) forgetPeers() (gone []string) {
+	for name, p := range m.peers {
+		if m.set.Get(name) == nil {
+			m.held -= p.held
+			delete(m.peers, name)
+			gone = append(gone, name)
+		}
+	}
+	slices.Sort(gone)
+	return gone
+}
+
+// leave removes a member from the set. Those that were left out for want of room are asked
+// for.
+func (m *Member) leave(now time.Time, name, why string) {
+	if !m.set.Remove(name) {
+		return
+	}
+	m.forgetPeers()
+	m.merge.changed = true
+	m.note(now, "fleet_left", name, name+": "+why)
+	m.asking.vacated = m.asking.crowded
+}
+
+// Forget removes a member, and returns the publications that remove its messages from
+// the broker.
+func (m *Member) Forget(now time.Time, name string) []Publication {
+	parts := 0
+	if a := m.assemblies[name]; a != nil {
+		parts = max(a.list.parts, len(a.parts))
+		delete(m.assemblies, name)
+	}
+	m.leave(now, name, "it was forgotten by request")
+	return m.removal(name, parts)
+}
+
+// refuse counts a refusal, and publishes an event once a minute for each reason, and each
+// member in the set. In place of the own message, which had come back, that is published again.
+func (m *Member) refuse(now time.Time, reason fleet.Reason, name string, err error) {
+	if name == m.name && !m.own.fresh {
+		m.own.again = m.own.known
+	}
+	m.counts.Refused[reason]++
+	m.asking.crowded = m.asking.crowded || reason == NoRoom
+	key := string(reason)
+	if m.peers[name] != nil {
+		key += " " + name
+	}
+	m.note(now, "fleet_refused", key, fmt.Sprintf("%s: %s: %v", name, reason, err))
+}
+
+// Flood counts messages that were dropped before they were read.
+func (m *Member) Flood(now time.Time, messages int) {
+	m.counts.Refused[Flooded] += uint64(messages) - 1
+	m.refuse(now, Flooded, m.cfg.Concept, fmt.Errorf("%d messages came faster than they could be read", messages))
+}
+
+// note publishes an event, once a minute for each kind and reason; if there are too many, for
+// each kind.
+func (m *Member) note(now time.Time, kind, reason, detail string) {
+	key := kind + " " + reason
+	if len(m.noted) >= maxNoted {
+		maps.DeleteFunc(m.noted, func(_ string, last time.Time) bool { return now.Sub(last) >= noteEvery })
+	}
+	if _, known := m.noted[key]; !known && len(m.noted) >= maxNoted {
+		key = kind
+	}
+	if last, ok := m.noted[key]; ok && now.Sub(last) < noteEvery {
+		return
+	}
+	m.noted[key] = now
+	m.event(kind, detail)
+}
+
+// keeps reports whether the broker has not lost its retained messages: it has the own one,
+// or, where it had none before, one of another member.
+func (m *Member) keeps() bool { return m.link.kept || m.link.others && !m.link.owns }
+
+// checkKept removes the members whose message the broker does not keep any more: it has not
+// lost its retained messages, and it was asked for theirs once more.
+func (m *Member) checkKept(now time.Time) {
+	if m.link.checked || now.Sub(latest(m.link.at, m.link.asked)) < keptWithin {
+		return
+	}
+	var gone []string
+	for name, p := range m.peers {
+		if p.seen != m.link.number {
+			gone = append(gone, name)
+		}
+	}
+	switch {
+	case !m.keeps():
+		gone = nil
+	case len(gone) > 0 && m.link.asked.IsZero():
+		m.link.asked, m.asking.due = now, append(m.asking.due, gone...)
+		return
+	}
+	m.link.checked = true
+	slices.Sort(gone)
+	for _, name := range gone {
+		why := "the broker does not keep its message any more"
+		if reason := m.peers[name].unread; reason != fleet.None {
+			why = fmt.Sprintf("its message at the broker is refused: %s", reason)
+		}
+		m.leave(now, name, why)
+	}
+}
+
+// Name returns the name of the node.
+func (m *Member) Name() string { return m.name }
