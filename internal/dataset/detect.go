@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"edge/internal/dataset/csvtext"
 	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/signal"
@@ -107,7 +108,7 @@ func (s *survey) add(record []string) bool {
 	for _, i := range s.signals {
 		cell := strings.TrimSpace(record[i])
 		gap = gap || cell == ""
-		s.lacking = s.lacking || missing(cell)
+		s.lacking = s.lacking || csvtext.Missing(cell)
 		if s.words == nil && !isValue(cell) {
 			word := s.file.flagWord(i)
 			s.words = s.file.at(i, fmt.Sprintf("the file looks like one of signals, and column %s has %s: --device %s if it names the device; a stream written by hand can read it by values (map, one_hot or unit); --ignore %s leaves the column out", s.file.column(i), field.Quote(cell), word, word))
@@ -188,8 +189,8 @@ func (d *File) recordingColumns(f Format) (r Recording, l layout, err error) {
 // isValue reports whether every signal takes a cell: a number, one of the words that all
 // know, or a missing value.
 func isValue(cell string) bool {
-	_, err := parseNumber(cell)
-	return err == nil || missing(cell) || codec.IsCommonWord(cell)
+	_, err := csvtext.ParseNumber(cell)
+	return err == nil || csvtext.Missing(cell) || codec.IsCommonWord(cell)
 }
 
 // takeSteps sets what follows from the steps between two rows of a device; false if they are

@@ -5,18 +5,17 @@
 // Waveform simulates the sensors of the demo. File and Waveform are Rows; a Part
 // of a Table is the samples of offline training.
 //
-//	file.go       File: the rows of a CSV file
-//	text.go       encoding, separator, comments and header of a file; live.go
-//	              waits for those of a pipe
-//	number.go     numbers and what is wrong with others; notable.go and named.go
-//	              know files that are no table of samples
-//	format.go     Format: the meaning of the columns; options.go has it from flags
-//	raw.go        Raw: files of signals, whose samples a stage makes; rawfile.go
-//	              reads them, rawrow.go gives their rows, detect.go finds out
-//	selection.go  Selection: first rows, shuffle; ReadAll
-//	rising.go     features that rise with every row; filler.go values such as -999
-//	summary.go    Summary: rows, classes and gaps of a file, in one pass
-//	table.go      Table, Part; idx.go and gaps.go belong to it: images,
-//	              missing values
-//	waveform.go   Waveform
+//	file.go        File: the rows of a CSV file, whose cells package csvtext reads
+//	number.go      numbers and what is wrong with others
+//	longformat.go  files with one value a line
+//	format.go      Format: the meaning of the columns; options.go has it from flags
+//	raw.go         Raw: files of signals, whose samples a stage makes; rawfile.go
+//	               reads them, rawrow.go gives their rows, detect.go finds out
+//	selection.go   Selection: first rows, shuffle; ReadAll
+//	doubt.go       what a user should check; rising.go finds features that rise with
+//	               every row, filler.go values such as -999, alike.go labels spelt alike
+//	summary.go     Summary: rows, classes and gaps of a file, in one pass
+//	table.go       Table, Part; idx.go and gaps.go belong to it: images,
+//	               missing values
+//	waveform.go    Waveform
 package dataset

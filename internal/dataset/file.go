@@ -16,6 +16,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"edge/internal/dataset/csvtext"
 	"edge/online"
 	"edge/stream/field"
 	"edge/stream/signal"
@@ -47,10 +48,6 @@ type Rows interface {
 	Next(row *Row) error
 }
 
-// maxRecord bounds one line of a data file, so that a file that is no table, or
-// that opens a quote and never closes it, cannot fill the memory.
-const maxRecord = 4 << 20
-
 // File reads a CSV file row after row in bounded memory. The label may be any
 // text; features are numbers, NaN for a missing one. The rows of a raw file are those of
 // a stage, whose samples it makes.
@@ -61,8 +58,7 @@ type File struct {
 
 	path   string
 	file   io.Closer
-	budget *recordLimit
-	csv    *csv.Reader
+	csv    *csvtext.Reader
 	names  []string // of the columns; nil: no header
 	first  []string // line, to be returned by Next; nil: none
 	roles  []int    // of each column: the index of a feature, ignored or label
@@ -111,8 +107,8 @@ func OpenInput(path string, in io.Reader, f Format) (*File, error) {
 		}
 		from, file = opened, opened
 	}
-	if f.Idle != nil && isLive(from) {
-		from = newLive(from, f.Idle)
+	if f.Idle != nil {
+		from = csvtext.Live(from, f.Idle)
 	}
 	d, err := newFile(from, path, f)
 	if err != nil {
@@ -126,33 +122,18 @@ func OpenInput(path string, in io.Reader, f Format) (*File, error) {
 // newFile detects the format of r and reads its header. path is its name in error
 // messages.
 func newFile(r io.Reader, path string, f Format) (*File, error) {
-	text, start, err := openText(r, path)
+	text, err := csvtext.NewReader(r, path, f.Separator, f.Header)
 	if err != nil {
 		return nil, err
 	}
-	d := &File{Name: BaseName(path), path: path, budget: &recordLimit{r: text, left: maxRecord}, sign: sign{f.Decimal, f.Decimal != 0}, wanted: f.Features != nil, labels: f.Labels}
-	named, start := separatorLine(start)
-	sep := cmp.Or(f.Separator, named)
-	if sep == 0 {
-		sep = findSeparator(start)
-	}
-	f.Separator = sep
-	if sep == ' ' {
-		d.budget.r, start = &blanks{r: text}, packed(start)
-	}
-	_, comments := cellCounts(start, byte(sep))
-	d.csv = newCSV(d.budget, sep, comments)
-	if named != 0 {
-		_, _ = d.csv.Read() // the line counts in the positions of errors; an error of r occurs again
-	}
-	guess := f.Header != "yes" && f.Header != "no"
-	d.Header = f.Header == "yes" || guess && hasHeader(start, sep, comments)
-	d.begun.guessed, d.begun.last = guess && !d.Header, f.Label == "" && !f.Unlabeled
+	f.Separator = text.Comma
+	d := &File{Name: BaseName(path), Header: text.Header, path: path, csv: text, sign: sign{f.Decimal, f.Decimal != 0}, wanted: f.Features != nil, labels: f.Labels}
+	d.begun.guessed, d.begun.last = f.Header != "no" && !d.Header, f.Label == "" && !f.Unlabeled
 	width, err := d.begin()
 	if err != nil {
 		return nil, err
 	}
-	if line := tableLine(start); width == 1 && line > 0 {
+	if line := text.TableLine; width == 1 && line > 0 {
 		return nil, fmt.Errorf("%s:1: the line has one cell, and a table seems to begin in line %d: tail -n +%d FILE >FILE.csv drops the lines above", path, line, line)
 	}
 	if width > maxColumns {
@@ -161,7 +142,7 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	raw := false
 	if f.Raw != nil {
 		if raw, err = f.Raw.takes(path, d.names, f); err != nil {
-			return nil, cmp.Or(d.valueALine(), err)
+			return nil, cmp.Or(d.longFormat(), err)
 		}
 	}
 	if raw {
@@ -169,7 +150,7 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	} else {
 		d.roles, d.Features, err = f.choose(path, d.names, width)
 		if err != nil || f.Columns == nil && f.Ignore == nil && f.Features == nil { // nobody has chosen columns
-			err = cmp.Or(d.valueALine(), err)
+			err = cmp.Or(d.longFormat(), err)
 		}
 	}
 	return d, err
@@ -216,19 +197,6 @@ func withoutEnd(line []string, n int) []string {
 	return line
 }
 
-// valueALine returns the error of a file of which each line has one value, of whatever
-// the line names; nil for another one.
-func (d *File) valueALine() error {
-	has := func(name string) bool { return slices.Contains(d.names, name) }
-	switch {
-	case has("_field") && has("_value"):
-		return fmt.Errorf("%s: of InfluxDB, with one value a line: end the query with |> group() |> pivot(rowKey: [\"_time\"], columnKey: [\"_field\"], valueColumn: \"_value\"), and with the column of a device in rowKey, for lines with all fields", d.path)
-	case has("entity_id") && has("state") && has("last_changed"):
-		return fmt.Errorf("%s: of Home Assistant, with one value a line: want a column for each entity, with its state in the lines of its changes and empty cells in the others, beside last_changed", d.path)
-	}
-	return nil
-}
-
 // Next reads the next row. A row that cannot be used is an error that names
 // file, line and column: skipping it silently would change every score.
 func (d *File) Next(row *Row) error {
@@ -256,7 +224,7 @@ func (d *File) Next(row *Row) error {
 				return d.at(i, fmt.Sprintf("column %s: %v", d.column(i), err))
 			}
 			row.Label = strings.Clone(class)
-		case missing(cell):
+		case csvtext.Missing(cell):
 			row.X[role] = math.NaN()
 		default:
 			v, reason := d.value(cell)
@@ -287,7 +255,7 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 		text = fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i))
 	}
 	_, err := strconv.ParseFloat(cell, 64)
-	switch header, named := d.perhapsHeader(record), d.named(record); {
+	switch header, named := d.perhapsHeader(record), d.nameColumn(record); {
 	case named != "":
 		text = "; the file seems to have one value a line, that of what column " + named + " says: want one line a time, with a column for each, as pivot_table of pandas makes it"
 	case header != "":
@@ -296,7 +264,7 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 		text = "; it " + dropNUL
 	case d.names != nil && strings.Contains(cell, ":") && slices.Contains(timeColumns, d.names[i]):
 		if _, read := signal.ParseTime(cell, time.UTC); !read {
-			text += "; a column of times has seconds, or 2026-11-22T17:00:00Z" + momentCommand(cell)
+			text += "; a column of times has seconds, or 2026-11-22T17:00:00Z" + csvtext.TimeCommand(cell)
 		}
 	case d.wanted:
 	case err != nil && !strings.ContainsFunc(cell, unicode.IsDigit) && strings.ContainsFunc(cell, unicode.IsLetter):
@@ -335,7 +303,6 @@ func (d *File) record() ([]string, error) {
 		record := d.first
 		if d.first = nil; record == nil {
 			var err error
-			d.budget.left = maxRecord
 			if record, err = d.csv.Read(); errors.Is(err, io.EOF) {
 				return nil, io.EOF
 			} else if err != nil {
@@ -364,19 +331,8 @@ func (d *File) record() ([]string, error) {
 			remedy = "; names of rows, as R writes them, are left out by row.names = FALSE of write.table"
 		}
 		return nil, fmt.Errorf("%s:%d: the line has another number of columns than the %s, which has %d: it has %d, separated by %s; --separator names another separator%s",
-			d.path, line, of, len(d.roles), len(record), separatorWord(d.csv.Comma), remedy)
+			d.path, line, of, len(d.roles), len(record), csvtext.SeparatorWord(d.csv.Comma), remedy)
 	}
-}
-
-// separatorWord returns a separator for an error message.
-func separatorWord(sep rune) string {
-	switch sep {
-	case '\t':
-		return "tabs"
-	case ' ':
-		return "spaces"
-	}
-	return string(sep)
 }
 
 // Close closes the file.
@@ -428,28 +384,11 @@ func (d *File) explain(err error) error {
 	var parse *csv.ParseError
 	switch {
 	case errors.As(err, &parse):
-		return fmt.Errorf("%s:%d:%d: %w; the cells are taken to be separated by %s: --separator names another one; within quotation marks a cell has two for each of its own", d.path, parse.Line, parse.Column, parse.Err, separatorWord(d.csv.Comma))
-	case errors.Is(err, errRecordTooLong):
+		return fmt.Errorf("%s:%d:%d: %w; the cells are taken to be separated by %s: --separator names another one; within quotation marks a cell has two for each of its own", d.path, parse.Line, parse.Column, parse.Err, csvtext.SeparatorWord(d.csv.Comma))
+	case errors.Is(err, csvtext.ErrTooLong):
 		return fmt.Errorf("%s: after row %d: %w", d.path, d.number, err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%s: after row %d: the packed file ends too early: copy it again: %w", d.path, d.number, err)
 	}
 	return fmt.Errorf("%s: %w", d.path, err)
-}
-
-var errRecordTooLong = fmt.Errorf("a line is longer than %d MiB; is this a CSV file?", maxRecord>>20)
-
-// recordLimit returns an error once left bytes are read; Next resets left.
-type recordLimit struct {
-	r    io.Reader
-	left int
-}
-
-func (l *recordLimit) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, errRecordTooLong
-	}
-	n, err := l.r.Read(p[:min(len(p), l.left)])
-	l.left -= n
-	return n, err
 }

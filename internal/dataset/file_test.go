@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"edge/internal/dataset/csvtext"
 	"edge/test/files"
 )
 
@@ -106,7 +107,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"quotes, other cells": {"\"a\" \"b\" \"label\"\n\"1\" 1 2 \"ok\"\n", "", `data.csv:1:3: extraneous or missing " in quoted-field; the cells are taken to be separated by ,: --separator names another one; within quotation marks`},
 		"stray quote":         {"a,b,label\n1,2\"3,ok\n", "", "data.csv:2:4: bare \" in non-quoted-field"},
 		"long nonsense":       {"a,b,label\n1," + strings.Repeat("x", 1000) + ",ok\n", "", "…"},
-		"a line without end":  {"a,b,label\n1,\"" + strings.Repeat("x\n", maxRecord), "", "a line is longer than 4 MiB"},
+		"a line without end":  {"a,b,label\n1,\"" + strings.Repeat("x\n", csvtext.MaxRecord), "", "a line is longer than 4 MiB"},
 		"a Latin-1 name":      {"a,W\xe4rme,label\n1,2,ok\n", "", `data.csv:1: column 2 is called "W\xe4rme", which is not UTF-8: convert the file, if it is from Windows by iconv -f WINDOWS-1252 -t UTF-8; --ignore 2 leaves it out`},
 		"a Latin-1 label":     {"a,b,label\n1,2,ok\n1,2,a\xe4\n", "", `data.csv:3:5: the label is "a\xe4", which is not UTF-8: convert the file`},
 		"a long label":        {"a,b,label\n1,2,ok\n1,2," + strings.Repeat("x", 257) + "\n", "", `data.csv:3:5: the label has 257 bytes, and 256 are possible: "xxxx`},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"edge/internal/dataset/csvtext"
 	"edge/online"
 	"edge/stream/codec"
 	"edge/stream/field"
@@ -53,6 +54,16 @@ func (w LabelWords) class(text string) (string, error) {
 		return text, nil
 	}
 	return class, err
+}
+
+// unlabelled reports whether a cell of the label's column stands for no label.
+// Words that may be classes, such as none and unknown, are labels.
+func unlabelled(cell string) bool {
+	switch cell {
+	case "", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "?":
+		return true
+	}
+	return false
 }
 
 // Roles of a column, besides the index of a feature.
@@ -125,10 +136,10 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 		return nil, nil, fmt.Errorf("%s: %s is the label, so it cannot be a feature as well: --label names another column", path, c.word(labelAt))
 	}
 	if len(picked) == 0 && width == 1 && labelAt == 0 {
-		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature: the only one, %s, is taken for the label; want features beside it; --separator names another separator than %s", path, c.word(0), separatorWord(f.Separator))
+		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature: the only one, %s, is taken for the label; want features beside it; --separator names another separator than %s", path, c.word(0), csvtext.SeparatorWord(f.Separator))
 	}
 	if len(picked) == 0 {
-		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature; want at least one beside the label; --separator names another separator than %s", path, separatorWord(f.Separator))
+		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature; want at least one beside the label; --separator names another separator than %s", path, csvtext.SeparatorWord(f.Separator))
 	}
 	if f.Features != nil {
 		if picked, err = c.match(f, picked); err != nil {

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"edge/internal/dataset/csvtext"
 	"edge/stream/field"
 )
 
@@ -15,9 +16,9 @@ import (
 // with a fraction determines the decimal sign of the file.
 func (d *File) value(cell string) (v float64, reason string) {
 	point, comma := strings.ContainsRune(cell, '.'), strings.ContainsRune(cell, ',')
-	v, err := parseNumber(cell)
+	v, err := csvtext.ParseNumber(cell)
 	switch {
-	case err != nil && (comma && point || grouped(withPoint(cell))):
+	case err != nil && (comma && point || grouped(csvtext.WithPoint(cell))):
 		return 0, field.Quote(cell) + " is not a number: write it without a separator of thousands"
 	case math.IsNaN(v) || math.IsInf(v, 0) || errors.Is(err, strconv.ErrRange):
 		return 0, field.Quote(cell) + " is not a finite number: an empty cell stands for a missing value"
@@ -43,17 +44,6 @@ func (d *File) value(cell string) (v float64, reason string) {
 	return v, ""
 }
 
-// withPoint returns a number with a decimal point in place of a decimal comma.
-func withPoint(cell string) string {
-	if strings.ContainsRune(cell, '.') {
-		return cell
-	}
-	return strings.Replace(cell, ",", ".", 1)
-}
-
-// parseNumber reads a number with a decimal point or a decimal comma.
-func parseNumber(cell string) (float64, error) { return strconv.ParseFloat(withPoint(cell), 64) }
-
 // grouped reports whether a cell is a number with separators of thousands that no country has as
 // its decimal sign.
 func grouped(cell string) bool {
@@ -72,7 +62,7 @@ func unitOf(cell string) string {
 	if at < 0 || strings.ContainsAny(cell[at:len(cell)-1], "0123456789") { // hexadecimal digits; units such as m/s2 end with a digit
 		return ""
 	}
-	_, err := parseNumber(cell[:at])
+	_, err := csvtext.ParseNumber(cell[:at])
 	unit := strings.TrimSpace(cell[at:])
 	if first, _ := utf8.DecodeRuneInString(unit); err != nil || !unicode.IsLetter(first) && first != '%' && first != '°' {
 		return ""

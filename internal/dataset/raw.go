@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"edge/internal/dataset/csvtext"
 	"edge/internal/terminal"
 	"edge/stream/codec"
 	"edge/stream/field"
@@ -218,7 +219,7 @@ func (d *File) checkUntimed(record []string) error {
 	l := &d.raw.layout
 	for i, cell := range record {
 		used := i == l.device || i == l.label || slices.ContainsFunc(l.sources, func(s source) bool { return slices.Contains(s.columns, i) })
-		if cell = strings.TrimSpace(cell); !used && isMoment(cell) {
+		if cell = strings.TrimSpace(cell); !used && csvtext.IsTime(cell) {
 			return d.at(i, fmt.Sprintf("column %s: %s is a time, and the column is called otherwise than that of the times: give --time %s, or drop it if rows follow each other evenly", d.column(i), field.Quote(cell), d.flagWord(i)))
 		}
 	}

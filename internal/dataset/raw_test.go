@@ -347,3 +347,27 @@ func TestRawGolden(t *testing.T) {
 		})
 	}
 }
+
+// Times that look like days of a spreadsheet are told with the tally; those of a recording with
+// a row every few milliseconds are not.
+func TestDaysAreTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first, step float64 // s
+		want        bool
+	}{
+		"days, a row a second":      {46348.7083, 1.0 / 86400, true},
+		"days, 15 minutes":          {46348.7083, 900.0 / 86400 * 0.9, true},
+		"seconds since 1970":        {1.8e9, 1, false},
+		"seconds from the start":    {0, 0.01, false},
+		"a recording of many hours": {46348, 0.02, false},
+		"the same time":             {46348, 0, false},
+	} {
+		const rows = 1000
+		if got := areDays(int64(tc.first*1e9), int64((tc.first+(rows-1)*tc.step)*1e9), rows); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if text := (Tally{Rows: 5, Devices: 1, Days: true}).String(); !strings.Contains(text, "if they are days, as in a spreadsheet, ($1-25569)*86400 in awk") {
+		t.Errorf("the tally says %s", text)
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"edge/internal/dataset/csvtext"
 	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/signal"
@@ -247,7 +248,7 @@ func (d *File) rowTime(record []string, from *device) (int64, error) {
 		return int64(math.Round(float64(from.rows) * step)), nil
 	}
 	cell := strings.TrimSpace(record[r.time])
-	text := withPoint(cell)
+	text := csvtext.WithPoint(cell)
 	at, ok := signal.ParseTime(text, r.zone)
 	if !ok && text == d.names[r.time] {
 		return 0, d.at(r.time, fmt.Sprintf("column %s: the header occurs again: the file has several tables; of InfluxDB |> group() at the end of the query makes one of them", d.column(r.time)))
@@ -264,7 +265,7 @@ func (d *File) rowTime(record []string, from *device) (int64, error) {
 // notTime returns the error of a cell that should be a time, with a command that makes one of it.
 func (d *File) notTime(column int, record []string, more string) error {
 	cell := strings.TrimSpace(record[column])
-	return d.at(column, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(column), field.Quote(cell))+momentCommand(cell)+more)
+	return d.at(column, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(column), field.Quote(cell))+csvtext.TimeCommand(cell)+more)
 }
 
 // follow begins another recording of a device after a silence.
@@ -318,14 +319,14 @@ func (d *File) signalCell(cell string, words bool) string {
 	}
 	text := cell
 	if d.decimal == ',' || d.csv.Comma != ',' {
-		if text = withPoint(cell); !words && strings.IndexByte("+-0123456789", cell[0]) >= 0 {
+		if text = csvtext.WithPoint(cell); !words && strings.IndexByte("+-0123456789", cell[0]) >= 0 {
 			cell = text // with a unit
 		}
 	}
 	if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
-	if !words && missing(cell) {
+	if !words && csvtext.Missing(cell) {
 		return "null"
 	}
 	return cell

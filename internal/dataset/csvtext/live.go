@@ -1,4 +1,4 @@
-package dataset
+package csvtext
 
 import (
 	"bytes"
@@ -36,8 +36,12 @@ func isLive(r io.Reader) bool {
 	return err == nil && !info.Mode().IsRegular()
 }
 
-// newLive returns a reader of r. Its goroutine ends with r, or stays until the program ends.
-func newLive(r io.Reader, idle func()) *live {
+// Live returns a reader of r that calls idle before it waits, and is read by NewReader; r itself
+// where it is a regular file. Its goroutine ends with r, or stays until the program ends.
+func Live(r io.Reader, idle func()) io.Reader {
+	if !isLive(r) {
+		return r
+	}
 	l := &live{idle: idle, chunks: make(chan []byte)}
 	go func() {
 		for l.err == nil {

@@ -1,4 +1,4 @@
-package dataset
+package csvtext
 
 import (
 	"encoding/json"
@@ -65,6 +65,33 @@ func noTable(head string) string {
 		return "time series in the format ts: sed '1,/^@data/d; s/:/,/g' FILE >FILE.csv makes rows of one dimension, whose label is the last cell"
 	}
 	return ""
+}
+
+// noText describes a file that is neither text nor packed by gzip, and the remedy; "" for text.
+func noText(begin string) string {
+	for _, of := range [...]struct{ magic, name string }{
+		{"PAR1\x15", "Parquet"}, {"ARROW1\x00", "Arrow"}, {"\x89HDF", "HDF5"}, {"\x89PNG", "a picture"}, {"%PDF-", "PDF"}, {"\x93NUMPY", "NumPy"}, {"SQLite format", "SQLite"}, {"MATLAB ", "MATLAB"}, {"\x80\x04\x95", "a pickle of Python"}, {"\xd0\xcf\x11\xe0", "a spreadsheet"},
+	} {
+		if strings.HasPrefix(begin, of.magic) {
+			return of.name + ": save it as CSV with a header line"
+		}
+	}
+	by, program := "", ""
+	switch {
+	case len(begin) >= 20 && begin[16:20] == "\xed\xda\x0c\xed": // bbolt's first page
+		return "a state file: edge inspect shows what is in it"
+	case strings.HasPrefix(begin, "PK\x03\x04"):
+		return "a zip archive: unpack it, unzip -p FILE >FILE.csv; of a spreadsheet save a sheet as CSV"
+	case strings.HasPrefix(begin, "\xfd7zXZ\x00"):
+		by, program = "xz", "xz"
+	case strings.HasPrefix(begin, "\x28\xb5\x2f\xfd"):
+		by, program = "zstd", "zstd"
+	case strings.HasPrefix(begin, "BZh") && strings.Contains(begin, "1AY&SY"):
+		by, program = "bzip2", "bzip2"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("packed by %s: unpack it, %s -dc FILE >FILE.csv", by, program)
 }
 
 // isControl reports whether a character occurs in binary data alone.

@@ -1,4 +1,4 @@
-package dataset
+package csvtext
 
 import (
 	"os"
@@ -29,7 +29,7 @@ func TestMomentCommand(t *testing.T) {
 		"11/22/2026 5:00:00.5 PM":   "",
 		"on":                        "",
 	} {
-		text, begins := strings.CutPrefix(momentCommand(cell), "; ")
+		text, begins := strings.CutPrefix(TimeCommand(cell), "; ")
 		command, _, _ := strings.Cut(text, " >FILE.csv")
 		if begins != (want != "") {
 			t.Errorf("%s: the command is %q", cell, text)
@@ -73,7 +73,7 @@ func TestMomentCommandOfPerl(t *testing.T) {
 		"\"Nov 22, 2026 5:00 PM\"": "2026-11-22T17:00:00Z",
 		"22.11.26 17:00:00":        "2026-11-22T17:00:00Z",
 	} {
-		text, begins := strings.CutPrefix(momentCommand(strings.Trim(cell, `"`)), "; ")
+		text, begins := strings.CutPrefix(TimeCommand(strings.Trim(cell, `"`)), "; ")
 		command, rest, _ := strings.Cut(text, " >FILE.csv writes them so")
 		if doubt := rest == ", if the month comes first; if the day does: %d/%m in it"; !begins || doubt != strings.HasPrefix(cell, "3/4/2026") {
 			t.Errorf("%s: %s", cell, text)
@@ -91,29 +91,5 @@ func TestMomentCommandOfPerl(t *testing.T) {
 		if !ok || at != expected.UnixNano() || read[2] != "7" {
 			t.Errorf("%s: %s makes %q of it; want %s", cell, command, out, want)
 		}
-	}
-}
-
-// Times that look like days of a spreadsheet are told with the tally; those of a recording with
-// a row every few milliseconds are not.
-func TestDaysAreTold(t *testing.T) {
-	for name, tc := range map[string]struct {
-		first, step float64 // s
-		want        bool
-	}{
-		"days, a row a second":      {46348.7083, 1.0 / 86400, true},
-		"days, 15 minutes":          {46348.7083, 900.0 / 86400 * 0.9, true},
-		"seconds since 1970":        {1.8e9, 1, false},
-		"seconds from the start":    {0, 0.01, false},
-		"a recording of many hours": {46348, 0.02, false},
-		"the same time":             {46348, 0, false},
-	} {
-		const rows = 1000
-		if got := areDays(int64(tc.first*1e9), int64((tc.first+(rows-1)*tc.step)*1e9), rows); got != tc.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-	if text := (Tally{Rows: 5, Devices: 1, Days: true}).String(); !strings.Contains(text, "if they are days, as in a spreadsheet, ($1-25569)*86400 in awk") {
-		t.Errorf("the tally says %s", text)
 	}
 }

@@ -1,4 +1,4 @@
-package dataset
+package csvtext
 
 import (
 	"regexp"
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// isMoment reports whether a cell looks like a date and a time of the day, in any order of digits.
-func isMoment(cell string) bool {
+// IsTime reports whether a cell looks like a date and a time of the day, in any order of digits.
+func IsTime(cell string) bool {
 	return strings.Contains(cell, ":") && strings.ContainsAny(cell, " T") && strings.ContainsAny(cell, "-/.") && strings.Trim(cell, "0123456789:-/.,+ TZ") == ""
 }
 
@@ -46,9 +46,9 @@ func strptime(cell string) string {
 	return ""
 }
 
-// momentCommand returns a command that writes the times of a file as ISO 8601 has them, by one of
+// TimeCommand returns a command that writes the times of a file as ISO 8601 has them, by one of
 // them; "" if there is none.
-func momentCommand(cell string) string {
+func TimeCommand(cell string) string {
 	m := localMoment.FindStringSubmatch(cell)
 	if m == nil || (len(m[1]) == 4) == (len(m[3]) == 4) {
 		return strptime(cell)

@@ -1,0 +1,68 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"edge/stream/field"
+)
+
+// Doubt describes what a user should check: that the first line is taken for a sample, although
+// no flag has it, that columns are taken for a model's features by their order, that a feature
+// rises with every row, and that a value seems to stand for a missing one; "" otherwise. It knows of
+// the rows that Next has read.
+func (d *File) Doubt() string { return both(d.guesses(), both(d.risingDoubt(), d.fillerDoubt())) }
+
+// both returns two doubts, either of which may be "", as one.
+func both(a, b string) string { return strings.Trim(a+"; "+b, "; ") }
+
+// manyLabels describes labels that are hardly classes, in a column of the file which no
+// flag made the label; "" for others. rows is the number of rows.
+func (d *File) manyLabels(rows int, classes []string) string {
+	const few, fewRows = 10, 20
+	fractions := 0
+	for _, class := range classes {
+		if _, err := strconv.ParseFloat(class, 64); err == nil && strings.ContainsRune(class, '.') {
+			fractions++
+		}
+	}
+	if !d.begun.last || d.raw != nil || len(classes) <= few || rows < fewRows || 2*len(classes) <= rows && 2*fractions <= len(classes) {
+		return ""
+	}
+	return fmt.Sprintf("column %s is taken for the label, and has %d different values in %d rows: --label names another", d.column(slices.Index(d.roles, label)), len(classes), rows)
+}
+
+// guesses describes what a file was taken for without a flag.
+func (d *File) guesses() string {
+	ordered := false
+	for i, role := range d.roles {
+		ordered = ordered || d.wanted && d.raw == nil && role >= 0 && (d.names == nil || d.names[i] != d.Features[role])
+	}
+	columns := "the features are called " + first(d.Features)
+	if ordered {
+		columns = fmt.Sprintf("the columns are taken for the features %s in this order", first(d.Features))
+	}
+	switch {
+	case d.begun.guessed:
+	case ordered:
+		return columns
+	default:
+		return ""
+	}
+	alone := ""
+	if d.number > 1 && d.begun.label != "" && !d.begun.again {
+		alone = "; no other line has its label " + field.Quote(d.begun.label)
+	}
+	return "the first line is taken for a sample, since it has numbers, and " + columns + alone + "; --header yes if it names the columns"
+}
+
+// first returns the first names of a list.
+func first(names []string) string {
+	const most = 3
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
