@@ -10,6 +10,7 @@ import (
 	"edge/cmd/internal/cli"
 	"edge/internal/config"
 	"edge/internal/doctor"
+	"edge/internal/doctor/diagnosis"
 	"edge/internal/exit"
 	"edge/internal/terminal"
 )
@@ -69,8 +70,8 @@ It exits with 0 unless a check failed; warnings are no failures.`,
 			} else {
 				err = d.Print(terminal.Writer{To: cmd.OutOrStdout()})
 			}
-			if err == nil && d.Grade == doctor.Fail {
-				err = doctor.ErrFailed
+			if err == nil && d.Grade == diagnosis.Fail {
+				err = diagnosis.ErrFailed
 			}
 			return err
 		}),

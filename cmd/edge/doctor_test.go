@@ -10,7 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/internal/broker/brokertest"
-	"edge/internal/doctor"
+	"edge/internal/doctor/diagnosis"
 	"edge/internal/exit"
 	"edge/test/files"
 	"edge/test/harness"
@@ -51,7 +51,7 @@ func TestDelivery(t *testing.T) {
 			if code != tc.code {
 				t.Errorf("check exits with %d, want %d: %s%s", code, tc.code, out, errOut)
 			}
-			kinds := map[string]string{doctor.OK: "broker  ", doctor.Warn: "warning ", doctor.Fail: "error   "}
+			kinds := map[string]string{diagnosis.OK: "broker  ", diagnosis.Warn: "warning ", diagnosis.Fail: "error   "}
 			for check, want := range map[string]string{"shared subscriptions": tc.shared, "retained messages": tc.retained} {
 				grade, words, _ := strings.Cut(want, " ")
 				if line := kinds[grade] + " " + check + ": " + words; !strings.Contains(out, line) {
@@ -72,7 +72,7 @@ func TestDelivery(t *testing.T) {
 				if got := f.Get("grade").String() + " " + f.Get("detail").String(); !strings.HasPrefix(got, want) {
 					t.Errorf("doctor on %s: %q, want %q", check, got, want)
 				}
-				if f.Get("grade").String() != doctor.OK && f.Get("advice").String() == "" {
+				if f.Get("grade").String() != diagnosis.OK && f.Get("advice").String() == "" {
 					t.Errorf("no advice on %s: %s", check, f)
 				}
 			}
@@ -180,7 +180,7 @@ func TestDoctorFindsLimits(t *testing.T) {
 				if !findingIs(out, check, want) {
 					t.Errorf("%s: %s, want %q", check, f, want)
 				}
-				if f.Get("grade").String() != doctor.OK && f.Get("advice").String() == "" {
+				if f.Get("grade").String() != diagnosis.OK && f.Get("advice").String() == "" {
 					t.Errorf("%s: no advice: %s", check, f)
 				}
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"edge/internal/doctor"
+	"edge/internal/doctor/diagnosis"
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online"
@@ -48,7 +48,7 @@ func TestNamesAreEscaped(t *testing.T) {
 		outputs[args[0]+" "+args[len(args)-1]] = out + errOut
 	}
 	var doc bytes.Buffer
-	d := &doctor.Diagnosis{Findings: []doctor.Finding{{Check: "broker", Grade: doctor.OK, Detail: strings.Join(hostileNames, " ")}}}
+	d := &diagnosis.Diagnosis{Findings: []diagnosis.Finding{{Check: "broker", Grade: diagnosis.OK, Detail: strings.Join(hostileNames, " ")}}}
 	if err := d.Print(terminal.Writer{To: &doc}); err != nil {
 		t.Fatal(err)
 	}

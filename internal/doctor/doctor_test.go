@@ -1,9 +1,7 @@
 package doctor
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -13,10 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/tidwall/gjson"
-
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/online"
 	"edge/persist"
 	"edge/stream/mqtt"
@@ -44,21 +40,12 @@ func fakeHost(t *testing.T, files map[string]string) host {
 	}
 }
 
-// text returns the findings, one a line.
-func (d *Diagnosis) text() string {
-	var b strings.Builder
-	for _, f := range d.Findings {
-		fmt.Fprintf(&b, "%s %s: %s → %s\n", f.Grade, f.Check, f.Detail, f.Advice)
-	}
-	return b.String()
-}
-
-// expect fails unless the findings contain every text of want.
-func (d *Diagnosis) expect(t *testing.T, want ...string) {
+// expect fails unless the findings of d contain every text of want.
+func expect(t *testing.T, d *diagnosis.Diagnosis, want ...string) {
 	t.Helper()
 	for _, w := range want {
-		if !strings.Contains(d.text(), w) {
-			t.Errorf("no finding contains %q:\n%s", w, d.text())
+		if !strings.Contains(d.String(), w) {
+			t.Errorf("no finding contains %q:\n%s", w, d)
 		}
 	}
 }
@@ -95,24 +82,24 @@ func TestMountsAreJudged(t *testing.T) {
 		grade string
 		want  string
 	}{
-		"usual":           {mount: "ext4 /dev/mmcblk0p2 rw,noatime", grade: OK, want: "ext4 (/dev/mmcblk0p2), mounted rw,noatime"},
-		"memory":          {mount: "tmpfs tmpfs rw,relatime", grade: Warn, want: "lost at the next start"},
-		"layer":           {mount: "overlay overlay rw,relatime", grade: Warn, want: "lost with the layer"},
-		"read-only":       {mount: "ext4 /dev/mmcblk0p2 ro,noatime", grade: Fail, want: "mounted read-only"},
-		"synchronous":     {mount: "ext4 /dev/mmcblk0p2 rw,noatime,sync", grade: Warn, want: "mounted with sync"},
-		"reads write":     {mount: "ext4 /dev/mmcblk0p2 rw", grade: Warn, want: "strictatime"},
-		"no barriers":     {mount: "ext4 /dev/sda1 rw,noatime,nobarrier", grade: Fail, want: "without barriers"},
-		"card of cameras": {mount: "vfat /dev/sda1 rw,relatime", grade: Warn, want: "without rights of files"},
-		"network":         {mount: "nfs4 server:/x rw,relatime", grade: Warn, want: "network file system"},
-		"fast commit": {mount: "ext4 /dev/sda1 rw,noatime", grade: Fail, want: "ext4 with fast_commit is faulty",
+		"usual":           {mount: "ext4 /dev/mmcblk0p2 rw,noatime", grade: diagnosis.OK, want: "ext4 (/dev/mmcblk0p2), mounted rw,noatime"},
+		"memory":          {mount: "tmpfs tmpfs rw,relatime", grade: diagnosis.Warn, want: "lost at the next start"},
+		"layer":           {mount: "overlay overlay rw,relatime", grade: diagnosis.Warn, want: "lost with the layer"},
+		"read-only":       {mount: "ext4 /dev/mmcblk0p2 ro,noatime", grade: diagnosis.Fail, want: "mounted read-only"},
+		"synchronous":     {mount: "ext4 /dev/mmcblk0p2 rw,noatime,sync", grade: diagnosis.Warn, want: "mounted with sync"},
+		"reads write":     {mount: "ext4 /dev/mmcblk0p2 rw", grade: diagnosis.Warn, want: "strictatime"},
+		"no barriers":     {mount: "ext4 /dev/sda1 rw,noatime,nobarrier", grade: diagnosis.Fail, want: "without barriers"},
+		"card of cameras": {mount: "vfat /dev/sda1 rw,relatime", grade: diagnosis.Warn, want: "without rights of files"},
+		"network":         {mount: "nfs4 server:/x rw,relatime", grade: diagnosis.Warn, want: "network file system"},
+		"fast commit": {mount: "ext4 /dev/sda1 rw,noatime", grade: diagnosis.Fail, want: "ext4 with fast_commit is faulty",
 			files: map[string]string{"proc/sys/kernel/osrelease": "5.15.16-v8+\n", "proc/fs/ext4/sda1/options": "rw\nfast_commit\n"}},
-		"fast commit, unknown": {mount: "ext4 /dev/sda1 rw,noatime", grade: Warn, want: "dumpe2fs",
+		"fast commit, unknown": {mount: "ext4 /dev/sda1 rw,noatime", grade: diagnosis.Warn, want: "dumpe2fs",
 			files: map[string]string{"proc/sys/kernel/osrelease": "5.10.93"}},
-		"no fast commit":      {mount: "ext4 /dev/sda1 rw,noatime", grade: OK, files: map[string]string{"proc/sys/kernel/osrelease": "5.10.93", "proc/fs/ext4/sda1/options": "rw\n"}},
-		"fast commit, mended": {mount: "ext4 /dev/sda1 rw,noatime", grade: OK, files: map[string]string{"proc/sys/kernel/osrelease": "5.10.94"}},
-		"fast commit, newer":  {mount: "ext4 /dev/sda1 rw,noatime", grade: OK, files: map[string]string{"proc/sys/kernel/osrelease": "6.1.21", "proc/fs/ext4/sda1/options": "fast_commit\n"}},
-		"eMMC, young":         {mount: "ext4 /dev/mmcblk0p2 rw,noatime", grade: OK, want: "at most 20 %", files: map[string]string{"sys/dev/block/8:1/device/life_time": "0x01 0x02\n"}},
-		"eMMC, old":           {mount: "ext4 /dev/mmcblk0p2 rw,noatime", grade: Warn, want: "at most 100 %", files: map[string]string{"sys/dev/block/8:1/device/life_time": "0x0a 0x03\n"}},
+		"no fast commit":      {mount: "ext4 /dev/sda1 rw,noatime", grade: diagnosis.OK, files: map[string]string{"proc/sys/kernel/osrelease": "5.10.93", "proc/fs/ext4/sda1/options": "rw\n"}},
+		"fast commit, mended": {mount: "ext4 /dev/sda1 rw,noatime", grade: diagnosis.OK, files: map[string]string{"proc/sys/kernel/osrelease": "5.10.94"}},
+		"fast commit, newer":  {mount: "ext4 /dev/sda1 rw,noatime", grade: diagnosis.OK, files: map[string]string{"proc/sys/kernel/osrelease": "6.1.21", "proc/fs/ext4/sda1/options": "fast_commit\n"}},
+		"eMMC, young":         {mount: "ext4 /dev/mmcblk0p2 rw,noatime", grade: diagnosis.OK, want: "at most 20 %", files: map[string]string{"sys/dev/block/8:1/device/life_time": "0x01 0x02\n"}},
+		"eMMC, old":           {mount: "ext4 /dev/mmcblk0p2 rw,noatime", grade: diagnosis.Warn, want: "at most 100 %", files: map[string]string{"sys/dev/block/8:1/device/life_time": "0x0a 0x03\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder, err := filepath.EvalSymlinks(t.TempDir())
@@ -126,23 +113,23 @@ func TestMountsAreJudged(t *testing.T) {
 			}
 			cfg := config.Default()
 			cfg.Store.Path = filepath.Join(folder, "edge.db")
-			d := &Diagnosis{Grade: OK}
+			d := diagnosis.New()
 			examineDisk(d, &cfg, fakeHost(t, files))
 			if d.Grade != tc.grade {
-				t.Errorf("the grade is %s, want %s:\n%s", d.Grade, tc.grade, d.text())
+				t.Errorf("the grade is %s, want %s:\n%s", d.Grade, tc.grade, d)
 			}
-			d.expect(t, tc.want)
+			expect(t, d, tc.want)
 		})
 	}
 	cfg := config.Default()
 	cfg.Store.Path = filepath.Join(t.TempDir(), "none", "edge.db")
-	d := &Diagnosis{Grade: OK}
+	d := diagnosis.New()
 	examineDisk(d, &cfg, fakeHost(t, nil))
-	d.expect(t, "fail file system: the folder of the state cannot be used")
+	expect(t, d, "fail file system: the folder of the state cannot be used")
 	cfg.Store.Path = "${EDGE_NOT_SET}/edge.db" // not /, which is another folder
-	d = &Diagnosis{Grade: OK}
+	d = diagnosis.New()
 	examineDisk(d, &cfg, fakeHost(t, nil))
-	d.expect(t, "fail file system: the folder of the state cannot be used: store.path: ${EDGE_NOT_SET} is not set here")
+	expect(t, d, "fail file system: the folder of the state cannot be used: store.path: ${EDGE_NOT_SET} is not set here")
 }
 
 // The own certificate, too, is told before it ends.
@@ -151,19 +138,19 @@ func TestOwnCertificateIsJudged(t *testing.T) {
 	cfg := parsed(t, minimal)
 	cfg.MQTT.TLS.Cert, cfg.MQTT.TLS.Key = path+".pem", path+".key"
 	c := files.Certificate(t, path, "edge", nil, nil).Leaf // for an hour
-	d := &Diagnosis{Grade: OK}
+	d := diagnosis.New()
 	examineRights(d, cfg, "")
-	d.expect(t, "warn own certificate: the certificate in mqtt.tls.cert is valid until "+c.NotAfter.Format(time.DateOnly)+" → renew it")
-	d = &Diagnosis{Grade: OK}
+	expect(t, d, "warn own certificate: the certificate in mqtt.tls.cert is valid until "+c.NotAfter.Format(time.DateOnly)+" → renew it")
+	d = diagnosis.New()
 	cfg.HTTP.Listen, cfg.HTTP.TLS.Cert, cfg.HTTP.TLS.Key = "127.0.0.1:0", path+".pem", path+".key"
 	examineRights(d, cfg, "")
-	d.expect(t, "warn page's certificate: the certificate in http.tls.cert is valid until "+c.NotAfter.Format(time.DateOnly)+" → renew it")
+	expect(t, d, "warn page's certificate: the certificate in http.tls.cert is valid until "+c.NotAfter.Format(time.DateOnly)+" → renew it")
 	c.NotAfter = time.Now().Add(-time.Hour)
-	d.validity("own certificate", "valid", c)
-	d.expect(t, "fail own certificate")
-	d, c.NotAfter, c.NotBefore = &Diagnosis{Grade: OK}, time.Now().Add(1000*time.Hour), time.Now().Add(time.Hour)
-	d.validity("own certificate", "valid", c)
-	d.expect(t, "fail own certificate: valid from "+c.NotBefore.Format(time.DateOnly)+" until", "check the clock")
+	d.Certificate("own certificate", "valid", c)
+	expect(t, d, "fail own certificate")
+	d, c.NotAfter, c.NotBefore = diagnosis.New(), time.Now().Add(1000*time.Hour), time.Now().Add(time.Hour)
+	d.Certificate("own certificate", "valid", c)
+	expect(t, d, "fail own certificate: valid from "+c.NotBefore.Format(time.DateOnly)+" until", "check the clock")
 }
 
 func TestSpaceIsJudged(t *testing.T) {
@@ -177,9 +164,9 @@ func TestSpaceIsJudged(t *testing.T) {
 			cfg := parsed(t, minimal)
 			h := fakeHost(t, nil)
 			h.space = func(string) (uint64, uint64, bool) { return tc.free, 32 << 30, true }
-			d := &Diagnosis{Grade: OK}
+			d := diagnosis.New()
 			examineSpace(d, cfg, t.TempDir(), h)
-			d.expect(t, tc.want)
+			expect(t, d, tc.want)
 		})
 	}
 }
@@ -230,9 +217,9 @@ func TestMachineIsJudged(t *testing.T) {
 			if tc.change != nil {
 				tc.change(cfg, &h)
 			}
-			d := &Diagnosis{Grade: OK}
+			d := diagnosis.New()
 			examineMachine(d, cfg, h)
-			d.expect(t, tc.want)
+			expect(t, d, tc.want)
 		})
 	}
 }
@@ -298,9 +285,9 @@ func TestCardOfAPartition(t *testing.T) {
 		if err := os.Symlink("../../devices/mmc/block/"+target, filepath.Join(links, device)); err != nil {
 			t.Fatal(err)
 		}
-		d := &Diagnosis{}
+		d := diagnosis.New()
 		judgeCard(d, &mount{device: device}, h)
-		d.expect(t, "warn wear of the eMMC: the eMMC reports that at most 100 % of its life are used")
+		expect(t, d, "warn wear of the eMMC: the eMMC reports that at most 100 % of its life are used")
 	}
 }
 
@@ -311,11 +298,11 @@ func TestMemoryDoesNotWear(t *testing.T) {
 		h.space = func(string) (uint64, uint64, bool) { return 1 << 29, 1 << 29, true }
 		cfg := parsed(t, minimal)
 		cfg.Store.Path = filepath.Join(t.TempDir(), "edge.db")
-		d := &Diagnosis{within: patient(1)}
-		examineEndurance(t.Context(), d, cfg, 1000, h)
-		d.expect(t, want)
-		if lasts := strings.Contains(d.text(), "lasts about"); lasts != (kind == "ext4") {
-			t.Errorf("%s: %s", kind, d.text())
+		d := diagnosis.New()
+		examineEndurance(t.Context(), d, cfg, 1000, h, patient(1).writing)
+		expect(t, d, want)
+		if lasts := strings.Contains(d.String(), "lasts about"); lasts != (kind == "ext4") {
+			t.Errorf("%s: %s", kind, d)
 		}
 	}
 }
@@ -333,37 +320,6 @@ func TestSpeedIsMeasured(t *testing.T) {
 	cancel()
 	if s, err := measureSpeed(ended, learner, time.Minute); err != nil || s.Steps != 0 {
 		t.Errorf("after its end it measures %+v, %v", s, err)
-	}
-}
-
-// The table and the JSON of a diagnosis have the same findings.
-func TestDiagnosis(t *testing.T) {
-	d := &Diagnosis{V: 1, Grade: OK, Seconds: 1}
-	d.ok("clock", "right")
-	d.warn("disk", "small", "buy another")
-	d.fail("broker", "gone", "look for it")
-	d.ok("power", "on")
-	var b bytes.Buffer
-	if err := d.Print(&b); err != nil {
-		t.Fatal(err)
-	}
-	want := `ok    clock   right
-warn  disk    small
-              → buy another
-fail  broker  gone
-              → look for it
-ok    power   on
-2 well, 1 to know about, 1 failed; 1.0 s
-`
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Errorf("printed (-want +got):\n%s", diff)
-	}
-	if d.Grade != Fail {
-		t.Errorf("the grade of all is %s", d.Grade)
-	}
-	text, err := json.Marshal(d)
-	if err != nil || gjson.GetBytes(text, "findings.1.advice").String() != "buy another" {
-		t.Errorf("JSON is %s, %v", text, err)
 	}
 }
 
@@ -399,13 +355,13 @@ func TestUnusedState(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d := &Diagnosis{}
+	d := diagnosis.New()
 	examineState(d, &cfg)
-	d.expect(t, "warn state: the state file also holds model first, which no model of the configuration continues → call a model first")
+	expect(t, d, "warn state: the state file also holds model first, which no model of the configuration continues → call a model first")
 	if err := os.Truncate(cfg.Store.Path, 5000); err != nil {
 		t.Fatal(err)
 	}
-	d = &Diagnosis{}
+	d = diagnosis.New()
 	examineState(d, &cfg)
-	d.expect(t, "warn state: persist: open "+cfg.Store.Path+" to read: state file is damaged")
+	expect(t, d, "warn state: persist: open "+cfg.Store.Path+" to read: state file is damaged")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/internal/terminal"
 	"edge/online"
 	"edge/persist"
@@ -237,41 +238,41 @@ func (e *Endurance) perDay(cfg *config.Config) {
 }
 
 // examineEndurance measures the writes and estimates the life of the disk.
-func examineEndurance(ctx context.Context, d *Diagnosis, cfg *config.Config, rate float64, h host) {
+func examineEndurance(ctx context.Context, d *diagnosis.Diagnosis, cfg *config.Config, rate float64, h host, within time.Duration) {
 	const name = "writing"
 	folder, err := stateFolder(cfg)
 	if err != nil {
 		return // examineDisk has reported it
 	}
-	e, err := MeasureEndurance(ctx, cfg, folder, rate, d.within.writing)
+	e, err := MeasureEndurance(ctx, cfg, folder, rate, within)
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
-		d.fail(name, "this user cannot write beside the state: "+err.Error(), "run doctor as the daemon's user; then chown the folder to it")
+		d.Fail(name, "this user cannot write beside the state: "+err.Error(), "run doctor as the daemon's user; then chown the folder to it")
 		return
 	case err != nil:
-		d.fail(name, "a test beside the state failed: "+err.Error(), "see free space and file system")
+		d.Fail(name, "a test beside the state failed: "+err.Error(), "see free space and file system")
 		return
 	}
 	const slowCommit = 200e3 // µs
 	detail := fmt.Sprintf("a commit takes %.1f ms and writes %s", e.CommitMicros/1e3, terminal.Bytes(uint64(e.CommitBytes)))
 	if e.CommitMicros > slowCommit {
-		d.add(name, Warn, detail, "the disk is slow to sync: labels are acknowledged late; use a faster card (A1, A2), or raise store.journal_flush so that more share a commit", e)
+		d.Add(name, diagnosis.Warn, detail, "the disk is slow to sync: labels are acknowledged late; use a faster card (A1, A2), or raise store.journal_flush so that more share a commit", e)
 	} else {
-		d.add(name, OK, detail, "", e)
+		d.Add(name, diagnosis.OK, detail, "", e)
 	}
 	detail = fmt.Sprintf("%s a day at %g labelled messages a second of each stream (%s in checkpoints)", terminal.Bytes(uint64(e.BytesADay)), rate, terminal.Bytes(uint64(e.CheckpointsADay*e.CheckpointBytes)))
 	_, total, ok := h.space(folder)
 	if m := h.mountOf(folder); !ok || e.BytesADay == 0 || m != nil && m.inMemory() {
-		d.add("wear", OK, detail, "", e)
+		d.Add("wear", diagnosis.OK, detail, "", e)
 		return
 	}
 	e.Years = float64(total) * flashCycles / (amplification * e.BytesADay * 365)
 	detail += fmt.Sprintf("; a card of %s lasts about %s, with %d writes of each cell and %d times as much written inside", terminal.Bytes(total), yearsText(e.Years), flashCycles, amplification)
 	if e.Years < shortLife {
-		d.add("wear", Warn, detail, "raise store.journal_flush, so that labels share commits, and store.checkpoint.every; use a larger or an industrial card, or a disk", e)
+		d.Add("wear", diagnosis.Warn, detail, "raise store.journal_flush, so that labels share commits, and store.checkpoint.every; use a larger or an industrial card, or a disk", e)
 		return
 	}
-	d.add("wear", OK, detail, "", e)
+	d.Add("wear", diagnosis.OK, detail, "", e)
 }
 
 // yearsText returns a number of years for people.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
+	"edge/internal/doctor/probe"
 	"edge/stream/field"
 	"edge/stream/mqtt"
 )
@@ -15,19 +17,13 @@ type limits struct {
 	speed   time.Duration // one model
 	stage   time.Duration // the stage of one stream
 	writing time.Duration // commits of the scratch store
-	step    time.Duration // one answer of the broker
-	answer  time.Duration // a message back, once the broker has acknowledged it
-	quiet   time.Duration // without another message: no more will arrive
-	sending time.Duration // probeQueue messages
+	broker  probe.Limits
 }
 
 // patient returns the usual limits multiplied by times.
 func patient(times int) limits {
 	n := time.Duration(times)
-	return limits{
-		all: n * 2 * time.Minute, speed: n * 4 * time.Second, stage: n * 500 * time.Millisecond, writing: n * 3 * time.Second,
-		step: n * 5 * time.Second, answer: n * 2 * time.Second, quiet: n * 500 * time.Millisecond, sending: n * 8 * time.Second,
-	}
+	return limits{all: n * 2 * time.Minute, speed: n * 4 * time.Second, stage: n * 500 * time.Millisecond, writing: n * 3 * time.Second, broker: probe.Patient(times)}
 }
 
 // Options are the choices of `edge doctor`.
@@ -40,18 +36,27 @@ type Options struct {
 }
 
 // Examine runs all checks of a configuration and of this machine.
-func Examine(ctx context.Context, cfg *config.Config, o Options) *Diagnosis {
+func Examine(ctx context.Context, cfg *config.Config, o Options) *diagnosis.Diagnosis {
 	began := time.Now()
-	d := &Diagnosis{V: 1, Grade: OK, within: patient(o.Patience)}
-	ctx, cancel := context.WithTimeout(ctx, d.within.all)
+	d, within := diagnosis.New(), patient(o.Patience)
+	ctx, cancel := context.WithTimeout(ctx, within.all)
 	defer cancel()
-	d.examine(ctx, cfg, newHost(), o)
+	examine(ctx, d, cfg, newHost(), o, within)
 	d.Seconds = time.Since(began).Seconds()
 	return d
 }
 
-// examine adds the findings of all checks.
-func (d *Diagnosis) examine(ctx context.Context, cfg *config.Config, h host, o Options) {
+// ExamineDelivery tests what a broker grants, and whether it delivers (probe.Delivery).
+func ExamineDelivery(ctx context.Context, cfg *config.Config) *diagnosis.Diagnosis {
+	d, within := diagnosis.New(), patient(1)
+	ctx, cancel := context.WithTimeout(ctx, within.all)
+	defer cancel()
+	probe.Delivery(ctx, d, cfg, within.broker)
+	return d
+}
+
+// examine adds the findings of all checks to d.
+func examine(ctx context.Context, d *diagnosis.Diagnosis, cfg *config.Config, h host, o Options, within limits) {
 	o.Progress("files …")
 	examineRights(d, cfg, o.Path)
 	examineDisk(d, cfg, h)
@@ -61,49 +66,49 @@ func (d *Diagnosis) examine(ctx context.Context, cfg *config.Config, h host, o O
 	o.Progress("speed …")
 	for _, name := range field.Names(cfg.Streams) {
 		if s := cfg.Streams[name].StageConfig(); s.Set() {
-			examineStage(ctx, d, cfg, name)
+			examineStage(ctx, d, cfg, name, within.stage)
 		}
 	}
 	for _, name := range field.Names(cfg.Models) {
-		examineSpeed(ctx, d, cfg, name)
+		examineSpeed(ctx, d, cfg, name, within.speed)
 	}
 	o.Progress("writing …")
-	examineEndurance(ctx, d, cfg, o.Rate, h)
+	examineEndurance(ctx, d, cfg, o.Rate, h, within.writing)
 	if !o.Offline {
 		o.Progress("broker …")
-		examineBroker(ctx, d, cfg)
+		probe.All(ctx, d, cfg, within.broker)
 	}
 	o.Progress("")
 }
 
 // examineRights examines the access rights of secrets, state and configuration.
-func examineRights(d *Diagnosis, cfg *config.Config, path string) {
+func examineRights(d *diagnosis.Diagnosis, cfg *config.Config, path string) {
 	const name = "rights"
 	found := cfg.Exposures(path)
 	for _, e := range found {
-		d.warn(name, e.Path+": "+e.Reason, e.Advice)
+		d.Warn(name, e.Path+": "+e.Reason, e.Advice)
 	}
 	opts, err := cfg.MQTT.ClientOptions("edge-doctor")
 	if err != nil {
-		d.fail(name, err.Error(), "run doctor as the daemon's user, with its environment; then check mqtt.password and mqtt.tls")
+		d.Fail(name, err.Error(), "run doctor as the daemon's user, with its environment; then check mqtt.password and mqtt.tls")
 	} else if len(found) == 0 {
-		d.ok(name, "other users can neither read secrets or state nor change the configuration")
+		d.OK(name, "other users can neither read secrets or state nor change the configuration")
 	}
 	if err == nil && len(opts.TLSConfig.Certificates) > 0 {
-		d.validity("own certificate", "the certificate in mqtt.tls.cert is valid", opts.TLSConfig.Certificates[0].Leaf)
+		d.Certificate("own certificate", "the certificate in mqtt.tls.cert is valid", opts.TLSConfig.Certificates[0].Leaf)
 	}
 	if err := cfg.HTTP.Readable(); cfg.HTTP.Listen != "" && err != nil {
-		d.fail("page", err.Error(), "run doctor as the daemon's user, with its environment; then check http.password and http.tls")
+		d.Fail("page", err.Error(), "run doctor as the daemon's user, with its environment; then check http.password and http.tls")
 	}
 	if pair, err := cfg.HTTP.TLS.Load(); cfg.HTTP.Listen != "" && cfg.HTTP.TLS.Enabled() && err == nil {
-		d.validity("page's certificate", "the certificate in http.tls.cert is valid", pair.Leaf)
+		d.Certificate("page's certificate", "the certificate in http.tls.cert is valid", pair.Leaf)
 	}
 	for _, e := range cfg.HTTP.Exposures(cfg.Control.Enabled) {
-		d.warn("page", e.Path+": "+e.Reason, e.Advice)
+		d.Warn("page", e.Path+": "+e.Reason, e.Advice)
 	}
 	for _, s := range cfg.MQTT.Servers {
 		if cfg.MQTT.Username != "" && !mqtt.Encrypted(s) && !loopbackServer(s) {
-			d.warn("broker", "the password goes to "+s+" unencrypted", "use mqtts:// and, if the broker's certificate is your own, mqtt.tls.ca")
+			d.Warn("broker", "the password goes to "+s+" unencrypted", "use mqtts:// and, if the broker's certificate is your own, mqtt.tls.ca")
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/internal/terminal"
 	"edge/stream/field"
 )
@@ -28,16 +29,16 @@ func stateFolder(cfg *config.Config) (folder string, err error) {
 }
 
 // examineDisk examines the file system under the state and its free space.
-func examineDisk(d *Diagnosis, cfg *config.Config, h host) {
+func examineDisk(d *diagnosis.Diagnosis, cfg *config.Config, h host) {
 	const name = "file system"
 	folder, err := stateFolder(cfg)
 	if err != nil {
-		d.fail(name, fmt.Sprintf("the folder of the state cannot be used: %v", err), "make it, owned by the daemon's user, or set store.path; for systemd, StateDirectory=edge makes it")
+		d.Fail(name, fmt.Sprintf("the folder of the state cannot be used: %v", err), "make it, owned by the daemon's user, or set store.path; for systemd, StateDirectory=edge makes it")
 		return
 	}
 	m := h.mountOf(folder)
 	if m == nil {
-		d.ok(name, "%s; how it is mounted is unknown on this system", folder)
+		d.OK(name, "%s; how it is mounted is unknown on this system", folder)
 	} else {
 		judgeMount(d, m, folder)
 		judgeFastCommit(d, m, h)
@@ -47,12 +48,12 @@ func examineDisk(d *Diagnosis, cfg *config.Config, h host) {
 }
 
 // judgeMount grades the kind and the options of a file system.
-func judgeMount(d *Diagnosis, m *mount, folder string) {
+func judgeMount(d *diagnosis.Diagnosis, m *mount, folder string) {
 	const name = "file system"
 	where := fmt.Sprintf("%s is on %s (%s)", folder, m.kind, m.source)
 	good := true
 	warn := func(detail, advice string) {
-		d.warn(name, where+": "+detail, advice)
+		d.Warn(name, where+": "+detail, advice)
 		good = false
 	}
 	switch m.kind {
@@ -68,11 +69,11 @@ func judgeMount(d *Diagnosis, m *mount, folder string) {
 		warn("copies what is written, so that small writes wear the disk several times as much", "chattr +C on the folder before the state is made, or ext4")
 	}
 	if m.has("ro") {
-		d.fail(name, where+", mounted read-only", "remount it (mount -o remount,rw "+m.point+"); if the kernel did it, see dmesg: usually the card is failing")
+		d.Fail(name, where+", mounted read-only", "remount it (mount -o remount,rw "+m.point+"); if the kernel did it, see dmesg: usually the card is failing")
 		good = false
 	}
 	if m.has("nobarrier") || m.has("barrier=0") {
-		d.fail(name, where+", mounted without barriers: a power cut may lose what was acknowledged", "mount it with barriers")
+		d.Fail(name, where+", mounted without barriers: a power cut may lose what was acknowledged", "mount it with barriers")
 		good = false
 	}
 	if m.has("sync") || m.has("dirsync") {
@@ -82,13 +83,13 @@ func judgeMount(d *Diagnosis, m *mount, folder string) {
 		warn("mounted with strictatime: each read writes", "mount it with noatime")
 	}
 	if good {
-		d.ok(name, "%s, mounted %s", where, m.flags)
+		d.OK(name, "%s, mounted %s", where, m.flags)
 	}
 }
 
 // judgeFastCommit reports kernels whose ext4 may damage a database when fast_commit
 // is on: 5.10 before 5.10.94, and 5.11 to 5.15.16 (bbolt's README).
-func judgeFastCommit(d *Diagnosis, m *mount, h host) {
+func judgeFastCommit(d *diagnosis.Diagnosis, m *mount, h host) {
 	v, release := h.kernelVersion()
 	before := func(version ...int) bool { return slices.Compare(v[:], version) < 0 }
 	affected := !before(5, 10, 0) && before(5, 10, 94) || !before(5, 11, 0) && before(5, 15, 17)
@@ -98,14 +99,14 @@ func judgeFastCommit(d *Diagnosis, m *mount, h host) {
 	advice := "upgrade the kernel; or tune2fs -O ^fast_commit " + m.source
 	switch options := h.read("proc/fs/ext4/" + filepath.Base(m.source) + "/options"); {
 	case strings.Contains(options, "fast_commit"):
-		d.fail("kernel", "Linux "+release+" may damage the state: ext4 with fast_commit is faulty in it", advice)
+		d.Fail("kernel", "Linux "+release+" may damage the state: ext4 with fast_commit is faulty in it", advice)
 	case options == "":
-		d.warn("kernel", "Linux "+release+" may damage the state if the file system has fast_commit (dumpe2fs -h "+m.source+" | grep fast_commit)", advice)
+		d.Warn("kernel", "Linux "+release+" may damage the state if the file system has fast_commit (dumpe2fs -h "+m.source+" | grep fast_commit)", advice)
 	}
 }
 
 // judgeCard reports the wear that an eMMC measures itself.
-func judgeCard(d *Diagnosis, m *mount, h host) {
+func judgeCard(d *diagnosis.Diagnosis, m *mount, h host) {
 	device := "sys/dev/block/" + m.device
 	life := ""
 	for _, up := range []string{"/device", "/../device"} { // of the disk; of the partition's disk
@@ -120,18 +121,18 @@ func judgeCard(d *Diagnosis, m *mount, h host) {
 	const tenth, used = 10, 8 // steps of 10 per cent; above 80 % the user should know
 	detail := fmt.Sprintf("the eMMC reports that at most %d %% of its life are used", tenth*max(a, b))
 	if max(a, b) > used {
-		d.warn("wear of the eMMC", detail, "replace it before it is read-only; a copy of the state file of a stopped daemon saves what was learnt")
+		d.Warn("wear of the eMMC", detail, "replace it before it is read-only; a copy of the state file of a stopped daemon saves what was learnt")
 		return
 	}
-	d.ok("wear of the eMMC", "%s", detail)
+	d.OK("wear of the eMMC", "%s", detail)
 }
 
 // examineSpace compares the free space with the largest size of the state.
-func examineSpace(d *Diagnosis, cfg *config.Config, folder string, h host) {
+func examineSpace(d *diagnosis.Diagnosis, cfg *config.Config, folder string, h host) {
 	const name = "free space"
 	free, total, ok := h.space(folder)
 	if !ok {
-		d.ok(name, "unknown on this system")
+		d.OK(name, "unknown on this system")
 		return
 	}
 	have := uint64(0)
@@ -151,10 +152,10 @@ func examineSpace(d *Diagnosis, cfg *config.Config, folder string, h host) {
 	figure := map[string]uint64{"free_bytes": free, "total_bytes": total, "state_bytes": have, "max_bytes": largest}
 	switch {
 	case have+free < soon:
-		d.add(name, Fail, detail, "make room: the next checkpoints do not fit", figure)
+		d.Add(name, diagnosis.Fail, detail, "make room: the next checkpoints do not fit", figure)
 	case free < largest-min(have, largest):
-		d.add(name, Warn, detail, "make room, or lower store.max_size: a full disk stops learning until there is room again", figure)
+		d.Add(name, diagnosis.Warn, detail, "make room, or lower store.max_size: a full disk stops learning until there is room again", figure)
 	default:
-		d.add(name, OK, detail, "", figure)
+		d.Add(name, diagnosis.OK, detail, "", figure)
 	}
 }

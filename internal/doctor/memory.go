@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/internal/terminal"
 	"edge/stream/codec"
 )
@@ -83,7 +84,7 @@ func (h host) memoryLimit() (limit uint64, by string) {
 }
 
 // examineMemory compares the memory that the daemon may need with the limits.
-func examineMemory(d *Diagnosis, cfg *config.Config, h host) {
+func examineMemory(d *diagnosis.Diagnosis, cfg *config.Config, h host) {
 	f, bounds := footprintOf(cfg), h.memoryBounds(cfg)
 	figure := map[string]uint64{"need_bytes": f.most(false), "now_bytes": f.now}
 	for _, b := range bounds {
@@ -95,14 +96,14 @@ func examineMemory(d *Diagnosis, cfg *config.Config, h host) {
 	}
 	found, advice := f.excess(bounds)
 	if len(found) > 0 {
-		d.add("memory", Warn, f.String()+"; "+strings.Join(found, "; "), advice, figure)
+		d.Add("memory", diagnosis.Warn, f.String()+"; "+strings.Join(found, "; "), advice, figure)
 		return
 	}
 	detail := f.String()
 	for _, b := range bounds {
 		detail += fmt.Sprintf("; %s allows %s", b.by, terminal.Bytes(b.bytes))
 	}
-	d.add("memory", OK, detail, "", figure)
+	d.Add("memory", diagnosis.OK, detail, "", figure)
 }
 
 // excess describes the limits that the footprint may exceed, with advice.

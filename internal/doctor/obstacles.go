@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/internal/exit"
 	"edge/internal/process"
 	"edge/internal/statefile"
@@ -94,7 +95,7 @@ func unusedAdvice(name string) string {
 // examineState fails on a state file from which the daemon would not start, and warns of states
 // that no model continues. It cannot read the file while a daemon has it open; its log has the
 // warning then.
-func examineState(d *Diagnosis, cfg *config.Config) {
+func examineState(d *diagnosis.Diagnosis, cfg *config.Config) {
 	const name = "state"
 	path, err := cfg.StorePath()
 	if err != nil {
@@ -102,15 +103,15 @@ func examineState(d *Diagnosis, cfg *config.Config) {
 	}
 	unused, err := fits(cfg, path)
 	for _, model := range unused {
-		d.warn(name, unusedState(model), unusedAdvice(model))
+		d.Warn(name, unusedState(model), unusedAdvice(model))
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		d.fail(name, "this user cannot use it: "+err.Error(), "run doctor as the daemon's user; then chown the file to it")
+		d.Fail(name, "this user cannot use it: "+err.Error(), "run doctor as the daemon's user; then chown the file to it")
 	case errors.Is(err, persist.ErrDamaged):
-		d.warn(name, err.Error(), "edge verify says what would be lost; if a backup has more, edge restore puts it in its place")
+		d.Warn(name, err.Error(), "edge verify says what would be lost; if a backup has more, edge restore puts it in its place")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		d.fail(name, "the daemon would not start: "+err.Error(), "")
+		d.Fail(name, "the daemon would not start: "+err.Error(), "")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/model"
 	"edge/online"
 )
@@ -92,26 +93,26 @@ func medianMicros(times []time.Duration) float64 {
 	return float64(times[len(times)/2].Nanoseconds()) / 1e3
 }
 
-// examineSpeed measures the speed of one model.
-func examineSpeed(ctx context.Context, d *Diagnosis, cfg *config.Config, name string) {
+// examineSpeed measures the speed of one model, for at most within.
+func examineSpeed(ctx context.Context, d *diagnosis.Diagnosis, cfg *config.Config, name string, within time.Duration) {
 	check := "speed of " + name
 	learner, err := cfg.Learner(name)
 	if err != nil {
 		return // cannot happen: the configuration is valid
 	}
 	const slow = 1.0 // samples a second
-	s, err := measureSpeed(ctx, learner, d.within.speed)
+	s, err := measureSpeed(ctx, learner, within)
 	detail := fmt.Sprintf("%.0f µs a prediction, %.0f µs a step of %d samples: learns at most %.0f a second (%d classes, M = %d, %d features)",
 		s.PredictMicros, s.StepMicros, learner.Batch.MaxSize, s.SamplesASecond, s.Classes, s.Inducing, s.Features)
 	advice := "lower inducing: time grows with its square; or the window, or the number of horizons"
 	switch {
 	case err != nil:
-		d.fail(check, err.Error(), "")
+		d.Fail(check, err.Error(), "")
 	case s.Steps == 0:
-		d.add(check, Warn, fmt.Sprintf("%.0f µs a prediction; no step was finished within %v", s.PredictMicros, d.within.speed), advice, s)
+		d.Add(check, diagnosis.Warn, fmt.Sprintf("%.0f µs a prediction; no step was finished within %v", s.PredictMicros, within), advice, s)
 	case s.SamplesASecond < slow:
-		d.add(check, Warn, detail, advice, s)
+		d.Add(check, diagnosis.Warn, detail, advice, s)
 	default:
-		d.add(check, OK, detail, "", s)
+		d.Add(check, diagnosis.OK, detail, "", s)
 	}
 }

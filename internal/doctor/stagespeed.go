@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/stream/codec"
 	"edge/stream/signal"
 )
@@ -97,11 +98,11 @@ func measureStage(ctx context.Context, s codec.Stream, within time.Duration) (st
 }
 
 // examineStage measures the stage of one stream with signals.
-func examineStage(ctx context.Context, d *Diagnosis, cfg *config.Config, name string) {
+func examineStage(ctx context.Context, d *diagnosis.Diagnosis, cfg *config.Config, name string, within time.Duration) {
 	check, s := "signals of "+name, cfg.Streams[name]
-	v, err := measureStage(ctx, s, d.within.stage)
+	v, err := measureStage(ctx, s, within)
 	if err != nil {
-		d.fail(check, err.Error(), "")
+		d.Fail(check, err.Error(), "")
 		return
 	}
 	if v.Rows == 0 {
@@ -115,10 +116,10 @@ func examineStage(ctx context.Context, d *Diagnosis, cfg *config.Config, name st
 		detail += "; the rate is assumed, as the configuration does not have it"
 	}
 	if v.Processor > busyStage {
-		d.add(check, Warn, detail, "a longer hop, fewer features, or none of the groups spectrum and bands", v)
+		d.Add(check, diagnosis.Warn, detail, "a longer hop, fewer features, or none of the groups spectrum and bands", v)
 		return
 	}
-	d.add(check, OK, detail, "", v)
+	d.Add(check, diagnosis.OK, detail, "", v)
 }
 
 // percent returns a fraction in percent with two digits, below 0.01 % as that.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"edge/internal/doctor/diagnosis"
 	"edge/test/files"
 )
 
@@ -54,17 +55,17 @@ func TestStageIsMeasured(t *testing.T) {
 			if v.RowsASecond != tc.rows || v.SamplesASecond < 0.95*tc.samples || v.SamplesASecond > 1.05*tc.samples || v.Assumed != tc.assumed || v.RowMicros <= 0 || v.Processor <= 0 || v.Rows == 0 {
 				t.Errorf("measured %+v, want %v rows and %v samples a second", v, tc.rows, tc.samples)
 			}
-			d := &Diagnosis{Grade: OK, within: limits{stage: time.Millisecond}}
-			examineStage(t.Context(), d, cfg, "s")
-			d.expect(t, tc.want)
+			d := diagnosis.New()
+			examineStage(t.Context(), d, cfg, "s", time.Millisecond)
+			expect(t, d, tc.want)
 			if text, err := json.Marshal(d); err != nil || gjson.GetBytes(text, "findings.0.figure.rows_per_second").Float() != tc.rows {
 				t.Errorf("JSON is %s, %v", text, err)
 			}
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
-			d = &Diagnosis{Grade: OK}
-			if examineStage(ended, d, cfg, "s"); len(d.Findings) > 0 {
-				t.Errorf("after its end it finds %s", d.text())
+			d = diagnosis.New()
+			if examineStage(ended, d, cfg, "s", time.Millisecond); len(d.Findings) > 0 {
+				t.Errorf("after its end it finds %s", d)
 			}
 		})
 	}
@@ -74,10 +75,10 @@ func TestStageIsMeasured(t *testing.T) {
 func TestNoStageIsMeasured(t *testing.T) {
 	cfg := parsed(t, minimal)
 	cfg.Store.Path = t.TempDir() + "/edge.db"
-	d := &Diagnosis{Grade: OK}
-	d.examine(t.Context(), cfg, fakeHost(t, nil), Options{Path: files.Write(t, "edge.yaml", minimal), Rate: 1, Offline: true, Progress: func(string) {}})
-	if strings.Contains(d.text(), "signals") {
-		t.Errorf("it finds\n%s", d.text())
+	d := diagnosis.New()
+	examine(t.Context(), d, cfg, fakeHost(t, nil), Options{Path: files.Write(t, "edge.yaml", minimal), Rate: 1, Offline: true, Progress: func(string) {}}, patient(1))
+	if strings.Contains(d.String(), "signals") {
+		t.Errorf("it finds\n%s", d)
 	}
 }
 

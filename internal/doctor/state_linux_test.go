@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/persist"
 )
 
@@ -50,7 +51,7 @@ func TestStateOfAnotherUser(t *testing.T) {
 			if err := errors.Join(store.Close(), os.Chmod(cfg.Store.Path, tc.file), os.Chmod(folder, tc.folder), os.Chmod(filepath.Dir(folder), 0o755)); err != nil {
 				t.Fatal(err)
 			}
-			d := &Diagnosis{}
+			d := diagnosis.New()
 			var doubts []string
 			asAnother(t, func() {
 				doubts, err = Obstacles(&cfg)
@@ -61,9 +62,9 @@ func TestStateOfAnotherUser(t *testing.T) {
 				t.Errorf("doubts %q, error %v, want one with %q", doubts, err, want)
 			}
 			if tc.fail != "" {
-				d.expect(t, of.Replace(tc.fail))
-			} else {
-				d.expect(t)
+				expect(t, d, of.Replace(tc.fail))
+			} else if d.Grade == diagnosis.Fail {
+				t.Errorf("findings\n%s", d)
 			}
 			if err := os.Chmod(folder, 0o755); err != nil { // for the test to remove it
 				t.Fatal(err)

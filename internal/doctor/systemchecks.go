@@ -9,26 +9,27 @@ import (
 	"time"
 
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/internal/terminal"
 	"edge/stream/mqtt"
 )
 
 // examineMachine examines kernel, processor, power supply, clock and memory.
-func examineMachine(d *Diagnosis, cfg *config.Config, h host) {
+func examineMachine(d *diagnosis.Diagnosis, cfg *config.Config, h host) {
 	version, release := h.kernelVersion()
 	if release == "" {
-		d.ok("kernel", "%s/%s, pages of %s", runtime.GOOS, runtime.GOARCH, terminal.Bytes(uint64(h.pageSize)))
+		d.OK("kernel", "%s/%s, pages of %s", runtime.GOOS, runtime.GOARCH, terminal.Bytes(uint64(h.pageSize)))
 	} else {
-		d.ok("kernel", "Linux %s, %s, pages of %s; the state's pages are 4.0 KiB on every kernel", release, runtime.GOARCH, terminal.Bytes(uint64(h.pageSize)))
+		d.OK("kernel", "Linux %s, %s, pages of %s; the state's pages are 4.0 KiB on every kernel", release, runtime.GOARCH, terminal.Bytes(uint64(h.pageSize)))
 	}
 	if machine := h.read("proc/sys/kernel/arch"); machine == "aarch64" && runtime.GOARCH == "arm" {
-		d.warn("kernel", "a program for 32 bits on a kernel of 64", "the arm64 binary is faster if the system's own programs have 64 bits (dpkg --print-architecture)")
+		d.Warn("kernel", "a program for 32 bits on a kernel of 64", "the arm64 binary is faster if the system's own programs have 64 bits (dpkg --print-architecture)")
 	}
 	if release != "" && (version[0] < 3 || version[0] == 3 && version[1] < 2) {
-		d.fail("kernel", "Linux "+release+" is older than Go's programs can use", "upgrade to Linux 3.2 or newer")
+		d.Fail("kernel", "Linux "+release+" is older than Go's programs can use", "upgrade to Linux 3.2 or newer")
 	}
 	if governor := h.read("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"); governor == "powersave" {
-		d.warn("processor", "runs at its lowest frequency (governor powersave)", "echo schedutil | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
+		d.Warn("processor", "runs at its lowest frequency (governor powersave)", "echo schedutil | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
 	}
 	examinePower(d, h)
 	examineClock(d, cfg, h)
@@ -36,7 +37,7 @@ func examineMachine(d *Diagnosis, cfg *config.Config, h host) {
 }
 
 // examinePower reads the under-voltage bits of a Raspberry Pi.
-func examinePower(d *Diagnosis, h host) {
+func examinePower(d *diagnosis.Diagnosis, h host) {
 	const now, since = 1, 1 << 16
 	bits, err := strconv.ParseUint(h.read("sys/devices/platform/soc/soc:firmware/get_throttled"), 16, 32)
 	if err != nil {
@@ -45,17 +46,17 @@ func examinePower(d *Diagnosis, h host) {
 	advice := "use the power supply and cable that belong to the board: a voltage that is too low corrupts SD cards"
 	switch {
 	case bits&now != 0:
-		d.fail("power", "the voltage is too low at this moment", advice)
+		d.Fail("power", "the voltage is too low at this moment", advice)
 	case bits&since != 0:
-		d.warn("power", "the voltage has been too low since the start", advice)
+		d.Warn("power", "the voltage has been too low since the start", advice)
 	default:
-		d.ok("power", "the voltage has been right since the start")
+		d.OK("power", "the voltage has been right since the start")
 	}
 }
 
 // examineClock examines the wall clock. TLS and the times in published messages
 // depend on it; learning does not.
-func examineClock(d *Diagnosis, cfg *config.Config, h host) {
+func examineClock(d *diagnosis.Diagnosis, cfg *config.Config, h host) {
 	const builtIn = 2025 // a correct clock is not before
 	rtc := h.read("sys/class/rtc/rtc0/name")
 	now := h.now()
@@ -63,24 +64,24 @@ func examineClock(d *Diagnosis, cfg *config.Config, h host) {
 	synchronised, known := h.clock()
 	switch {
 	case now.Year() < builtIn && encrypted(cfg):
-		d.fail("clock", "says "+now.Format(time.DateTime)+": no certificate is valid yet, and the broker cannot be reached", advice)
+		d.Fail("clock", "says "+now.Format(time.DateTime)+": no certificate is valid yet, and the broker cannot be reached", advice)
 	case now.Year() < builtIn:
-		d.warn("clock", "says "+now.Format(time.DateTime)+"; times in published messages will be wrong, learning does not depend on it", advice)
+		d.Warn("clock", "says "+now.Format(time.DateTime)+"; times in published messages will be wrong, learning does not depend on it", advice)
 	case !known:
-		d.ok("clock", "says %s; whether it is synchronised cannot be told here", now.Format(time.DateTime))
+		d.OK("clock", "says %s; whether it is synchronised cannot be told here", now.Format(time.DateTime))
 	case !synchronised:
-		d.warn("clock", "says "+now.Format(time.DateTime)+" and is not synchronised; learning does not depend on it, times in published messages do", advice)
+		d.Warn("clock", "says "+now.Format(time.DateTime)+" and is not synchronised; learning does not depend on it, times in published messages do", advice)
 	default:
-		d.ok("clock", "synchronised")
+		d.OK("clock", "synchronised")
 	}
 	switch {
 	case rtc != "":
-		d.ok("clock at power-on", "kept by a battery clock (%s)", rtc)
+		d.OK("clock at power-on", "kept by a battery clock (%s)", rtc)
 	case h.read("proc/sys/kernel/osrelease") == "":
 	case encrypted(cfg):
-		d.warn("clock at power-on", "there is no battery clock: after a power cut the time is wrong until the network sets it, and until then TLS fails; the daemon goes on trying", "nothing needs to be done; a battery clock shortens the wait")
+		d.Warn("clock at power-on", "there is no battery clock: after a power cut the time is wrong until the network sets it, and until then TLS fails; the daemon goes on trying", "nothing needs to be done; a battery clock shortens the wait")
 	default:
-		d.ok("clock at power-on", "no battery clock: the time is wrong until the network sets it; learning does not depend on it")
+		d.OK("clock at power-on", "no battery clock: the time is wrong until the network sets it; learning does not depend on it")
 	}
 }
 

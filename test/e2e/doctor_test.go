@@ -10,7 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/internal/broker/brokertest"
-	"edge/internal/doctor"
+	"edge/internal/doctor/diagnosis"
 	"edge/internal/exit"
 	"edge/test/harness"
 )
@@ -29,7 +29,7 @@ func TestDoctor(t *testing.T) {
 			t.Fatalf("doctor exits with %d: %s%s", code, out, errOut)
 		}
 		for _, want := range []string{"rights", "file system", "free space", "kernel", "clock", "memory", "speed of waveform", "writing", "wear", "broker", "name of the node", "subscriptions", "retained messages", "shared subscriptions", "in-flight window", "queue while away", "largest message"} {
-			if f := gjson.Get(out, `findings.#(check=="`+want+`")`); !f.Exists() || f.Get("grade").String() == doctor.Fail {
+			if f := gjson.Get(out, `findings.#(check=="`+want+`")`); !f.Exists() || f.Get("grade").String() == diagnosis.Fail {
 				t.Errorf("%s: %s", want, f)
 			}
 		}

@@ -1,4 +1,4 @@
-package doctor
+package probe
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"edge/internal/broker"
+	"edge/internal/doctor/diagnosis"
 )
 
 const probeFlight = 8 // messages that are in flight when the connection ends, and as many afterwards
@@ -55,10 +56,10 @@ func (f *flight) result() (sent, lost int) {
 
 // flight tests whether the broker sends messages again that were in flight when a
 // connection ended, although others came meanwhile.
-func (p *brokerProbe) flight(ctx context.Context) (err error) {
+func (p *probe) flight(ctx context.Context) (err error) {
 	const name = "messages in flight"
 	topic, kept := p.topic+"/flight", broker.Options{ID: p.clientID("flight"), KeepSession: true, NoAcks: true}
-	f := &flight{inbox: inbox{quiet: p.d.within.quiet}, sent: map[string]uint16{}, again: map[string]bool{}, others: map[uint16]bool{}}
+	f := &flight{inbox: inbox{quiet: p.within.Quiet}, sent: map[string]uint16{}, again: map[string]bool{}, others: map[uint16]bool{}}
 	kept.Receive = f.before
 	c, err := p.connect(ctx, kept)
 	if err != nil {
@@ -69,7 +70,7 @@ func (p *brokerProbe) flight(ctx context.Context) (err error) {
 	if err == nil {
 		err = p.several(ctx, topic, 0)
 	}
-	f.wait(ctx, probeFlight, p.d.within.answer)
+	f.wait(ctx, probeFlight, p.within.Answer)
 	c.Close()
 	if err == nil {
 		err = p.several(ctx, topic, probeFlight)
@@ -82,17 +83,17 @@ func (p *brokerProbe) flight(ctx context.Context) (err error) {
 	if c, err = p.connect(ctx, kept); err != nil {
 		return err
 	}
-	f.wait(ctx, first+2*probeFlight, p.d.within.answer)
+	f.wait(ctx, first+2*probeFlight, p.within.Answer)
 	c.Close()
 	if sent, n := f.result(); n > 0 && ctx.Err() == nil {
-		p.d.add(name, Fail, fmt.Sprintf("of %d messages that were not acknowledged when a connection ended, the broker gives the identifiers of %d to others: it loses them", sent, n),
+		p.d.Add(name, diagnosis.Fail, fmt.Sprintf("of %d messages that were not acknowledged when a connection ended, the broker gives the identifiers of %d to others: it loses them", sent, n),
 			"use a broker that sends them again, such as mosquitto; with this one each lost connection and each stop of the node may lose labels", map[string]int{"in_flight": sent, "lost": n})
 	}
 	return ctx.Err()
 }
 
 // several publishes probeFlight messages with consecutive numbers.
-func (p *brokerProbe) several(ctx context.Context, topic string, from int) error {
+func (p *probe) several(ctx context.Context, topic string, from int) error {
 	for i := range probeFlight {
 		if err := p.publish(ctx, topic, fmt.Appendf(nil, "%d", from+i)); err != nil {
 			return err
@@ -102,7 +103,7 @@ func (p *brokerProbe) several(ctx context.Context, topic string, from int) error
 }
 
 // forget ends the kept session of a client by a clean one under its identifier.
-func (p *brokerProbe) forget(ctx context.Context, id string) error {
+func (p *probe) forget(ctx context.Context, id string) error {
 	last, err := p.connect(context.WithoutCancel(ctx), broker.Options{ID: id})
 	if err == nil {
 		last.Close()

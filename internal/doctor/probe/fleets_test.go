@@ -1,4 +1,4 @@
-package doctor
+package probe
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/stream/codec"
 	"edge/stream/membership"
 	"edge/test/files"
@@ -30,20 +31,20 @@ func TestDeliveryIsTried(t *testing.T) {
 		grade string
 		want  []string
 	}{
-		"embedded":  {brokertest.Embedded, "$share/g/pump", OK, []string{shared, kept}},
-		"mosquitto": {brokertest.Mosquitto, "$share/g/pump", OK, []string{shared, kept}},
-		"spaces":    {brokertest.NATS, "hall 1/+", Fail, []string{"fail subscriptions: the broker refuses hall 1/+ → let user (none) read these topics in the broker's access list; NATS allows no topic with a space", kept}},
-		"NATS":      {brokertest.NATS, "$share/g/pump", Fail, []string{"fail shared subscriptions: the broker grants them and delivers nothing; the configuration has $share/g/pump", kept}},
-		"size":      {mosquitto("message_size_limit 20000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 12.0 KiB, and not of 24.0 KiB → set models.bearing.fleet.max_message to 12288"}},
-		"packet":    {mosquitto("max_packet_size 60000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 48.0 KiB, and not of 96.0 KiB"}},
-		"least":     {mosquitto("max_packet_size 5000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 4.0 KiB, and not of 6.0 KiB → set models.bearing.fleet.max_message to 4096"}},
-		"too small": {mosquitto("message_size_limit 2000\n"), "pump", Fail, []string{"fail fleet mill: the broker keeps no messages of 4.0 KiB, which contributions need: the others would not hear of this node → raise the broker's limit (mosquitto: message_size_limit"}},
-		"rights":    {mosquitto("acl_file " + rights + "\n"), "pump", Fail, []string{"fail fleet mill: what this node publishes below edge/fleet/mill/pi1/ does not come back", "let user (none) write edge/fleet/mill/pi1 and edge/fleet/mill/pi1/#"}},
-		"wildcards": {(&brokertest.Lacking{Unretained: true}).Start, "pump", Fail, []string{noWildcards}},
-		"few":       {(&brokertest.Lacking{Most: 3}).Start, "pump", Warn, []string{"warn retained messages: of 8 more the broker keeps 2: it limits their number", kept}},
-		"follower":  {(&brokertest.Lacking{Unretained: true}).Start, "pump", Fail, []string{noWildcards}},
-		"basis":     {brokertest.Embedded, "pump", OK, []string{kept, "ok basis of fleet mill: the broker keeps a common basis"}},
-		"no basis":  {mosquitto("acl_file " + own + "\n"), "pump", Warn, []string{kept, "warn basis of fleet mill: what this node publishes below edge/fleet/mill/basis/ does not come back", "let user (none) write edge/fleet/mill/basis"}},
+		"embedded":  {brokertest.Embedded, "$share/g/pump", diagnosis.OK, []string{shared, kept}},
+		"mosquitto": {brokertest.Mosquitto, "$share/g/pump", diagnosis.OK, []string{shared, kept}},
+		"spaces":    {brokertest.NATS, "hall 1/+", diagnosis.Fail, []string{"fail subscriptions: the broker refuses hall 1/+ → let user (none) read these topics in the broker's access list; NATS allows no topic with a space", kept}},
+		"NATS":      {brokertest.NATS, "$share/g/pump", diagnosis.Fail, []string{"fail shared subscriptions: the broker grants them and delivers nothing; the configuration has $share/g/pump", kept}},
+		"size":      {mosquitto("message_size_limit 20000\n"), "pump", diagnosis.Warn, []string{"warn fleet mill: the broker keeps contributions of 12.0 KiB, and not of 24.0 KiB → set models.bearing.fleet.max_message to 12288"}},
+		"packet":    {mosquitto("max_packet_size 60000\n"), "pump", diagnosis.Warn, []string{"warn fleet mill: the broker keeps contributions of 48.0 KiB, and not of 96.0 KiB"}},
+		"least":     {mosquitto("max_packet_size 5000\n"), "pump", diagnosis.Warn, []string{"warn fleet mill: the broker keeps contributions of 4.0 KiB, and not of 6.0 KiB → set models.bearing.fleet.max_message to 4096"}},
+		"too small": {mosquitto("message_size_limit 2000\n"), "pump", diagnosis.Fail, []string{"fail fleet mill: the broker keeps no messages of 4.0 KiB, which contributions need: the others would not hear of this node → raise the broker's limit (mosquitto: message_size_limit"}},
+		"rights":    {mosquitto("acl_file " + rights + "\n"), "pump", diagnosis.Fail, []string{"fail fleet mill: what this node publishes below edge/fleet/mill/pi1/ does not come back", "let user (none) write edge/fleet/mill/pi1 and edge/fleet/mill/pi1/#"}},
+		"wildcards": {(&brokertest.Lacking{Unretained: true}).Start, "pump", diagnosis.Fail, []string{noWildcards}},
+		"few":       {(&brokertest.Lacking{Most: 3}).Start, "pump", diagnosis.Warn, []string{"warn retained messages: of 8 more the broker keeps 2: it limits their number", kept}},
+		"follower":  {(&brokertest.Lacking{Unretained: true}).Start, "pump", diagnosis.Fail, []string{noWildcards}},
+		"basis":     {brokertest.Embedded, "pump", diagnosis.OK, []string{kept, "ok basis of fleet mill: the broker keeps a common basis"}},
+		"no basis":  {mosquitto("acl_file " + own + "\n"), "pump", diagnosis.Warn, []string{kept, "warn basis of fleet mill: what this node publishes below edge/fleet/mill/basis/ does not come back", "let user (none) write edge/fleet/mill/basis"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := brokertest.New(t, tc.start)
@@ -58,11 +59,12 @@ func TestDeliveryIsTried(t *testing.T) {
 				m.Fleet.Role = membership.RoleFollower
 			}
 			cfg.Streams["pump"], cfg.Models["bearing"] = in, m
-			d := ExamineDelivery(t.Context(), &cfg)
+			d := diagnosis.New()
+			Delivery(t.Context(), d, &cfg, Patient(1))
 			if d.Grade != tc.grade {
-				t.Errorf("the grade is %s, want %s:\n%s", d.Grade, tc.grade, d.text())
+				t.Errorf("the grade is %s, want %s:\n%s", d.Grade, tc.grade, d)
 			}
-			d.expect(t, tc.want...)
+			expect(t, d, tc.want...)
 			for _, topic := range []string{"edge/fleet/mill/pi1/4096", "edge/fleet/mill/basis/4096"} {
 				if left := brokertest.Retained(t, b.URL(), topic); left != "" {
 					t.Errorf("a message of %d bytes is left on %s", len(left), topic)
@@ -77,11 +79,12 @@ func TestQoS0(t *testing.T) {
 	b := brokertest.New(t, func(t *testing.T, addr string) func() { return brokertest.MosquittoWith(t, addr, "max_qos 0\n") })
 	cfg := config.Default()
 	cfg.Node, cfg.MQTT.Servers, cfg.MQTT.QoS = "pi1", []string{b.URL()}, 0
-	d := ExamineDelivery(t.Context(), &cfg)
-	if d.Grade != OK {
-		t.Errorf("the grade is %s:\n%s", d.Grade, d.text())
+	d := diagnosis.New()
+	Delivery(t.Context(), d, &cfg, Patient(1))
+	if d.Grade != diagnosis.OK {
+		t.Errorf("the grade is %s:\n%s", d.Grade, d)
 	}
-	d.expect(t, "ok broker: a connection takes", "ok retained messages: kept", "ok shared subscriptions")
+	expect(t, d, "ok broker: a connection takes", "ok retained messages: kept", "ok shared subscriptions")
 }
 
 // A broker whose queue is full of retained messages drops its answer to a subscription with them.
@@ -110,13 +113,13 @@ func TestManyRetained(t *testing.T) {
 	m := config.DefaultModel()
 	m.Fleet.Concept = "mill"
 	cfg.Models["bearing"] = m
-	d := &Diagnosis{Grade: OK, within: patient(1)}
-	p, in := newBrokerProbe(d, &cfg), &inbox{}
+	d := diagnosis.New()
+	p, in := newProbe(d, &cfg, Patient(1)), &inbox{}
 	c, err := p.connect(t.Context(), broker.Options{Receive: in.receive})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	p.subscriptions(t.Context(), c, in)
-	d.expect(t, "no answer within 5s, and 3 messages on edge/fleet/mill/+ → if the broker keeps more messages", "max_queued_messages")
+	expect(t, d, "no answer within 5s, and 3 messages on edge/fleet/mill/+ → if the broker keeps more messages", "max_queued_messages")
 }

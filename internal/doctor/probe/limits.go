@@ -1,4 +1,4 @@
-package doctor
+package probe
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"edge/internal/broker"
+	"edge/internal/doctor/diagnosis"
 	"edge/internal/terminal"
 )
 
@@ -21,9 +22,9 @@ const (
 
 // window measures the number of messages that the broker sends before one is
 // acknowledged.
-func (p *brokerProbe) window(ctx context.Context) error {
+func (p *probe) window(ctx context.Context) error {
 	const name = "in-flight window"
-	in := &inbox{quiet: p.d.within.quiet}
+	in := &inbox{quiet: p.within.Quiet}
 	c, err := p.connect(ctx, broker.Options{ID: p.clientID("window"), NoAcks: true, Receive: in.receive})
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func (p *brokerProbe) window(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := in.wait(ctx, sent, p.d.within.answer)
+	n := in.wait(ctx, sent, p.within.Answer)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -49,16 +50,16 @@ func (p *brokerProbe) window(ctx context.Context) error {
 	}
 	detail += fmt.Sprintf("; mqtt.inflight_window is %d", need)
 	if n < need {
-		p.d.add(name, Warn, detail+": each group waits for journal_flush in vain", fmt.Sprintf("set mqtt.inflight_window to %d, or raise the broker's (mosquitto: max_inflight_messages, EMQX: max_inflight)", max(n-n/5, 1)), figure)
+		p.d.Add(name, diagnosis.Warn, detail+": each group waits for journal_flush in vain", fmt.Sprintf("set mqtt.inflight_window to %d, or raise the broker's (mosquitto: max_inflight_messages, EMQX: max_inflight)", max(n-n/5, 1)), figure)
 		return nil
 	}
-	p.d.add(name, OK, detail, "", figure)
+	p.d.Add(name, diagnosis.OK, detail, "", figure)
 	return nil
 }
 
 // send publishes up to n small messages, as many as time allows.
-func (p *brokerProbe) send(ctx context.Context, topic string, n int) (sent int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, p.d.within.sending)
+func (p *probe) send(ctx context.Context, topic string, n int) (sent int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.within.Sending)
 	defer cancel()
 	for sent < n {
 		if err := p.publisher.Publish(ctx, topic, fmt.Appendf(nil, "%d", sent)); err != nil {
@@ -69,14 +70,14 @@ func (p *brokerProbe) send(ctx context.Context, topic string, n int) (sent int, 
 		}
 		sent++
 	}
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), p.d.within.step)
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), p.within.Step)
 	defer cancel()
 	return sent, p.publisher.Drain(ctx)
 }
 
 // session tests whether the broker keeps a session while its client is away, and
 // measures the number of messages that it keeps.
-func (p *brokerProbe) session(ctx context.Context) (err error) {
+func (p *probe) session(ctx context.Context) (err error) {
 	topic, kept := p.topic+"/queue", broker.Options{ID: p.clientID("session"), KeepSession: true}
 	c, err := p.connect(ctx, kept)
 	if err != nil {
@@ -92,13 +93,13 @@ func (p *brokerProbe) session(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	in := &inbox{quiet: p.d.within.quiet}
+	in := &inbox{quiet: p.within.Quiet}
 	kept.Receive = in.receive
 	back, err := p.connect(ctx, kept)
 	if err != nil {
 		return err
 	}
-	n := in.wait(ctx, sent, p.d.within.answer)
+	n := in.wait(ctx, sent, p.within.Answer)
 	back.Close()
 	if ctx.Err() == nil {
 		p.judgeSession(n, sent, back.Resumed)
@@ -108,7 +109,7 @@ func (p *brokerProbe) session(ctx context.Context) (err error) {
 
 // judgeSession adds the finding on n messages that the broker kept of those that
 // were sent while the client was away.
-func (p *brokerProbe) judgeSession(n, sent int, resumed bool) {
+func (p *probe) judgeSession(n, sent int, resumed bool) {
 	const name, few = "queue while away", 100
 	figure := map[string]any{"kept": n, "sent": sent, "session_present": resumed}
 	note := "whether it does so over its own restart cannot be tried from here (mosquitto: persistence true; EMQX forgets it, and sessions whose client is away for session_expiry_interval, 2 h)"
@@ -117,21 +118,21 @@ func (p *brokerProbe) judgeSession(n, sent int, resumed bool) {
 	}
 	switch {
 	case n == 0:
-		p.d.add(name, Fail, "the broker forgets a client's session when it disconnects: what comes while the node is away is lost", "allow persistent sessions (mosquitto: no persistent_client_expiration of seconds, max_queued_messages above 0; EMQX: session_expiry_interval)", figure)
+		p.d.Add(name, diagnosis.Fail, "the broker forgets a client's session when it disconnects: what comes while the node is away is lost", "allow persistent sessions (mosquitto: no persistent_client_expiration of seconds, max_queued_messages above 0; EMQX: session_expiry_interval)", figure)
 	case n < sent:
-		grade := OK
+		grade := diagnosis.OK
 		if n < few {
-			grade = Warn
+			grade = diagnosis.Warn
 		}
-		p.d.add(name, grade, fmt.Sprintf("the broker keeps %d messages for a node that is away, and drops the rest silently; %s", n, note),
+		p.d.Add(name, grade, fmt.Sprintf("the broker keeps %d messages for a node that is away, and drops the rest silently; %s", n, note),
 			fmt.Sprintf("at 1 message a second that is an outage of %s: raise it for the longest that you expect (mosquitto: max_queued_messages, EMQX: max_mqueue_len)", terminal.Duration(time.Duration(n)*time.Second)), figure)
 	default:
-		p.d.add(name, OK, fmt.Sprintf("the broker keeps %d messages and more for a node that is away; %s", sent, note), "", figure)
+		p.d.Add(name, diagnosis.OK, fmt.Sprintf("the broker keeps %d messages and more for a node that is away; %s", sent, note), "", figure)
 	}
 }
 
 // payload tests whether the largest message of the configuration passes.
-func (p *brokerProbe) payload(ctx context.Context) error {
+func (p *probe) payload(ctx context.Context) error {
 	const name = "largest message"
 	need := 0
 	for _, s := range p.cfg.Streams {
@@ -154,23 +155,23 @@ func (p *brokerProbe) payload(ctx context.Context) error {
 	figure := map[string]int{"passes": size, "configured": need}
 	switch {
 	case size < least:
-		p.d.add(name, Fail, fmt.Sprintf("not even %d bytes pass", 2*size), "raise the broker's limit (mosquitto: max_packet_size, message_size_limit; EMQX: max_packet_size)", figure)
+		p.d.Add(name, diagnosis.Fail, fmt.Sprintf("not even %d bytes pass", 2*size), "raise the broker's limit (mosquitto: max_packet_size, message_size_limit; EMQX: max_packet_size)", figure)
 	case size < min(first, ownPayload):
-		p.d.add(name, Fail, fmt.Sprintf("%d bytes pass, %d do not; the daemon's own info and predictions may be as large, and are discarded then", size, 2*size),
+		p.d.Add(name, diagnosis.Fail, fmt.Sprintf("%d bytes pass, %d do not; the daemon's own info and predictions may be as large, and are discarded then", size, 2*size),
 			"raise the broker's limit (mosquitto: max_packet_size, message_size_limit; EMQX: max_packet_size)", figure)
 	case size < first:
-		p.d.add(name, Warn, fmt.Sprintf("%s pass, %s do not; max_payload allows %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(2*size)), terminal.Bytes(uint64(need))),
+		p.d.Add(name, diagnosis.Warn, fmt.Sprintf("%s pass, %s do not; max_payload allows %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(2*size)), terminal.Bytes(uint64(need))),
 			"raise the broker's limit (mosquitto: max_packet_size, message_size_limit; EMQX: max_packet_size), or lower max_payload of the streams to what is sent", figure)
 	default:
-		p.d.add(name, OK, fmt.Sprintf("%s pass; max_payload allows %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(need))), "", figure)
+		p.d.Add(name, diagnosis.OK, fmt.Sprintf("%s pass; max_payload allows %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(need))), "", figure)
 	}
 	return nil
 }
 
 // passes reports whether a message of this size comes back. It uses a connection
 // of its own, because brokers end the connection after too large a message.
-func (p *brokerProbe) passes(ctx context.Context, size int) (bool, error) {
-	in := &inbox{quiet: p.d.within.quiet}
+func (p *probe) passes(ctx context.Context, size int) (bool, error) {
+	in := &inbox{quiet: p.within.Quiet}
 	c, err := p.connect(ctx, broker.Options{ID: p.clientID("payload"), Receive: in.receive})
 	if err != nil {
 		return false, err
@@ -183,5 +184,5 @@ func (p *brokerProbe) passes(ctx context.Context, size int) (bool, error) {
 	if p.publishOver(ctx, c, topic, make([]byte, size)) != nil {
 		return false, ctx.Err() // the broker has ended the connection
 	}
-	return in.wait(ctx, 1, p.d.within.answer) == 1, ctx.Err()
+	return in.wait(ctx, 1, p.within.Answer) == 1, ctx.Err()
 }

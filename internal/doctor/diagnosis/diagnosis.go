@@ -1,4 +1,6 @@
-package doctor
+// Package diagnosis holds what an examination has found: findings with grades and advice. It prints
+// them as a table, as lines of `edge check`, and as JSON.
+package diagnosis
 
 import (
 	"errors"
@@ -30,14 +32,15 @@ type Diagnosis struct {
 	Grade    string    `json:"grade"` // of the worst finding
 	Findings []Finding `json:"findings"`
 	Seconds  float64   `json:"seconds"` // duration of the examination
-
-	within limits
 }
 
-// add appends a finding. It is not inlined: some forty calls would each have its loop.
+// New returns a diagnosis without findings.
+func New() *Diagnosis { return &Diagnosis{V: 1, Grade: OK} }
+
+// Add appends a finding. It is not inlined: some forty calls would each have its loop.
 //
 //go:noinline
-func (d *Diagnosis) add(check, grade, detail, advice string, figure any) {
+func (d *Diagnosis) Add(check, grade, detail, advice string, figure any) {
 	d.Findings = append(d.Findings, Finding{check, grade, detail, advice, figure})
 	grades := []string{OK, Warn, Fail}
 	if slices.Index(grades, grade) > slices.Index(grades, d.Grade) {
@@ -45,16 +48,25 @@ func (d *Diagnosis) add(check, grade, detail, advice string, figure any) {
 	}
 }
 
-// ok appends a finding that is good.
-func (d *Diagnosis) ok(check, format string, args ...any) {
-	d.add(check, OK, fmt.Sprintf(format, args...), "", nil)
+// OK appends a finding that is good.
+func (d *Diagnosis) OK(check, format string, args ...any) {
+	d.Add(check, OK, fmt.Sprintf(format, args...), "", nil)
 }
 
-// warn appends a finding that the user should know.
-func (d *Diagnosis) warn(check, detail, advice string) { d.add(check, Warn, detail, advice, nil) }
+// Warn appends a finding that the user should know.
+func (d *Diagnosis) Warn(check, detail, advice string) { d.Add(check, Warn, detail, advice, nil) }
 
-// fail appends a finding of what does not work.
-func (d *Diagnosis) fail(check, detail, advice string) { d.add(check, Fail, detail, advice, nil) }
+// Fail appends a finding of what does not work.
+func (d *Diagnosis) Fail(check, detail, advice string) { d.Add(check, Fail, detail, advice, nil) }
+
+// String returns the findings, one a line.
+func (d *Diagnosis) String() string {
+	var b strings.Builder
+	for _, f := range d.Findings {
+		fmt.Fprintf(&b, "%s %s: %s → %s\n", f.Grade, f.Check, f.Detail, f.Advice)
+	}
+	return b.String()
+}
 
 // ErrFailed reports that the grade of a diagnosis is Fail.
 var ErrFailed = errors.New("a check failed: see the findings")

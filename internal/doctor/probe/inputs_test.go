@@ -1,4 +1,4 @@
-package doctor
+package probe
 
 import (
 	"strings"
@@ -9,8 +9,19 @@ import (
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/stream/codec"
 )
+
+// expect fails unless the findings of d contain every text of want.
+func expect(t *testing.T, d *diagnosis.Diagnosis, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(d.String(), w) {
+			t.Errorf("no finding contains %q:\n%s", w, d)
+		}
+	}
+}
 
 // Topics, retained messages and sizes are those of a stream's inputs, where it has them. A size
 // below the least that is tried is tried itself.
@@ -24,16 +35,16 @@ func TestInputsAreTried(t *testing.T) {
 	large.Name, large.Topics, large.MaxPayload, large.AllowRetained = "large", []string{"large/+"}, 200, "true"
 	s.Raw.Inputs = codec.Inputs{small, large}
 	cfg.Streams["pump"] = s
-	d := &Diagnosis{Grade: OK, within: patient(1)}
-	p := newBrokerProbe(d, &cfg)
+	d := diagnosis.New()
+	p := newProbe(d, &cfg, Patient(1))
 	if got := strings.Join(p.filters(), " "); got != "small/+ large/+" {
 		t.Errorf("filters %s, want those of the inputs", got)
 	}
 	if got := p.wantsRetained(); !strings.Contains(got, "pump") {
 		t.Errorf("no stream takes retained messages: %q", got)
 	}
-	p.examine(t.Context(), func(c *broker.Client, in *inbox) { p.subscriptions(t.Context(), c, in) }, p.payload)
-	d.expect(t, "ok subscriptions: the broker grants all 2", "ok largest message: 200 B pass; max_payload allows 200 B")
+	p.run(t.Context(), func(c *broker.Client, in *inbox) { p.subscriptions(t.Context(), c, in) }, p.payload)
+	expect(t, d, "ok subscriptions: the broker grants all 2", "ok largest message: 200 B pass; max_payload allows 200 B")
 }
 
 // Sizes that a broker does not let pass are halved, down to the least one.
@@ -47,10 +58,10 @@ func TestNothingPasses(t *testing.T) {
 		s := codec.DefaultStream()
 		s.Topics, s.MaxPayload = []string{"pump"}, size
 		cfg.Streams["pump"] = s
-		d := &Diagnosis{Grade: OK, within: patient(1)}
-		p := newBrokerProbe(d, &cfg)
-		p.examine(t.Context(), func(*broker.Client, *inbox) {}, p.payload)
-		d.expect(t, map[codec.ByteSize]string{100: "fail largest message: not even 100 bytes pass", 1000: "fail largest message: not even 500 bytes pass"}[size])
+		d := diagnosis.New()
+		p := newProbe(d, &cfg, Patient(1))
+		p.run(t.Context(), func(*broker.Client, *inbox) {}, p.payload)
+		expect(t, d, map[codec.ByteSize]string{100: "fail largest message: not even 100 bytes pass", 1000: "fail largest message: not even 500 bytes pass"}[size])
 	}
 }
 
@@ -75,7 +86,7 @@ func TestLargeMessageIsAcknowledged(t *testing.T) {
 			send(answer)
 		}
 	})}
-	p := newBrokerProbe(&Diagnosis{Grade: OK, within: patient(1)}, &cfg)
+	p := newProbe(diagnosis.New(), &cfg, Patient(1))
 	if passes, err := p.passes(t.Context(), 8<<10); !passes || err != nil {
 		t.Errorf("it passes: %v, %v", passes, err)
 	}

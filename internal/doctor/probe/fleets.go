@@ -1,4 +1,4 @@
-package doctor
+package probe
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"edge/internal/broker"
+	"edge/internal/doctor/diagnosis"
 	"edge/internal/terminal"
 	"edge/stream/field"
 	"edge/stream/membership"
@@ -21,12 +22,12 @@ const (
 // fleets tests for each member of a fleet whether the broker keeps a retained message of
 // the size of a contribution, and sends it to subscriptions with a wildcard. Brokers
 // acknowledge messages that they drop.
-func (p *brokerProbe) fleets(ctx context.Context) error {
+func (p *probe) fleets(ctx context.Context) error {
 	for _, name := range field.Names(p.cfg.Models) {
 		c := p.cfg.Models[name].Fleet
 		check := "fleet " + c.Concept
 		if c.Enabled() && p.unfit != "" {
-			p.d.fail(check, "the broker "+p.unfit+": who connects later does not hear of the others", "use one that does, such as mosquitto or NATS with JetStream (docs/guide/fleet.md)")
+			p.d.Fail(check, "the broker "+p.unfit+": who connects later does not hear of the others", "use one that does, such as mosquitto or NATS with JetStream (docs/guide/fleet.md)")
 			continue
 		}
 		if !c.Enabled() || c.Follows() {
@@ -53,17 +54,17 @@ func (p *brokerProbe) fleets(ctx context.Context) error {
 		switch {
 		case !kept:
 			figure["kept"] = 0
-			p.d.add(check, Fail, "what this node publishes below "+own+"/ does not come back: the others would not hear of it",
+			p.d.Add(check, diagnosis.Fail, "what this node publishes below "+own+"/ does not come back: the others would not hear of it",
 				fmt.Sprintf("let user %s write %s and %s/#, and read %s; retained messages have to be kept, and sent to subscriptions with a wildcard (docs/guide/fleet.md)", p.user(), own, own, topics.Filter()), figure)
 		case size < leastContribution:
 			figure["kept"] = 0
-			p.d.add(check, Fail, fmt.Sprintf("the broker keeps no messages of %s, which contributions need: the others would not hear of this node", terminal.Bytes(leastContribution)), limitOfSize, figure)
+			p.d.Add(check, diagnosis.Fail, fmt.Sprintf("the broker keeps no messages of %s, which contributions need: the others would not hear of this node", terminal.Bytes(leastContribution)), limitOfSize, figure)
 			continue // it keeps no common basis either
 		case size < need:
-			p.d.add(check, Warn, fmt.Sprintf("the broker keeps contributions of %s, and not of %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(above))),
+			p.d.Add(check, diagnosis.Warn, fmt.Sprintf("the broker keeps contributions of %s, and not of %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(above))),
 				fmt.Sprintf("set models.%s.fleet.max_message to %d, so that larger ones go in parts; or "+limitOfSize, name, size), figure)
 		default:
-			p.d.add(check, OK, fmt.Sprintf("the broker keeps contributions of %s, and sends them to subscriptions with a wildcard", terminal.Bytes(uint64(need))), "", figure)
+			p.d.Add(check, diagnosis.OK, fmt.Sprintf("the broker keeps contributions of %s, and sends them to subscriptions with a wildcard", terminal.Bytes(uint64(need))), "", figure)
 		}
 		if c.Basis == membership.BasisShared {
 			if err := p.sharedBasis(ctx, c.Concept, topics); err != nil {
@@ -75,17 +76,17 @@ func (p *brokerProbe) fleets(ctx context.Context) error {
 }
 
 // sharedBasis tests whether this node may write the common basis of a fleet.
-func (p *brokerProbe) sharedBasis(ctx context.Context, concept string, topics membership.Topics) error {
+func (p *probe) sharedBasis(ctx context.Context, concept string, topics membership.Topics) error {
 	kept, err := p.keeps(ctx, topics, membership.BasisName, leastContribution)
 	if err != nil {
 		return err
 	}
 	check, topic := "basis of fleet "+concept, topics.Contribution(membership.BasisName)
 	if kept {
-		p.d.add(check, OK, "the broker keeps a common basis that this node publishes", "", nil)
+		p.d.Add(check, diagnosis.OK, "the broker keeps a common basis that this node publishes", "", nil)
 		return nil
 	}
-	p.d.add(check, Warn, "what this node publishes below "+topic+"/ does not come back: it cannot propose a common basis",
+	p.d.Add(check, diagnosis.Warn, "what this node publishes below "+topic+"/ does not come back: it cannot propose a common basis",
 		fmt.Sprintf("let user %s write %s and %s/#, unless another node of the fleet may (docs/guide/fleet.md)", p.user(), topic, topic), nil)
 	return nil
 }
@@ -93,7 +94,7 @@ func (p *brokerProbe) sharedBasis(ctx context.Context, concept string, topics me
 // keeps reports whether a retained message of a number of bytes, on a topic of a member of
 // a fleet, reaches a subscription with a wildcard that is made later. It removes the
 // message.
-func (p *brokerProbe) keeps(ctx context.Context, topics membership.Topics, member string, bytes int) (kept bool, err error) {
+func (p *probe) keeps(ctx context.Context, topics membership.Topics, member string, bytes int) (kept bool, err error) {
 	probe := topics.Probe(member, bytes)
 	writer, err := p.connect(ctx, broker.Options{})
 	if err != nil {

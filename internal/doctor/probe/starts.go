@@ -1,4 +1,4 @@
-package doctor
+package probe
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 )
 
 // starts follows which process has the connection of the node. Two with one client_id end the
@@ -40,7 +41,7 @@ func (s *starts) receive(m broker.Message) {
 
 // followed runs tests, and then reports processes of this node that have displaced each other since. A
 // broker without room for one more connection has this test left out.
-func (p *brokerProbe) followed(tests ...func(context.Context) error) []func(context.Context) error {
+func (p *probe) followed(tests ...func(context.Context) error) []func(context.Context) error {
 	s := &starts{began: time.Now(), seen: map[string]bool{}}
 	closed := func() {}
 	follow := func(ctx context.Context) error {
@@ -62,21 +63,21 @@ func (p *brokerProbe) followed(tests ...func(context.Context) error) []func(cont
 // judge reports processes of the node that have displaced each other. The pause before the next time is as
 // long as any before a connection, so that one process alone may have answered. Where none has, the broker
 // keeps the info of one that is gone.
-func (s *starts) judge(d *Diagnosis, cfg *config.Config, answered int) {
+func (s *starts) judge(d *diagnosis.Diagnosis, cfg *config.Config, answered int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	const often = 3 // more than a restart of the broker takes
 	figure := map[string]int{"processes": len(s.seen), "changes": s.changes, "brief_connections": int(s.brief)}
 	switch detail := fmt.Sprintf("%d processes have connected as %s, one after the other, during this test", len(s.seen), cfg.Node); {
 	case s.changes > 1:
-		d.add("client_id", Fail, detail+": each ends the connection of the other", "end one of them, or give it a name (node), a client_id and a state file of its own", figure)
+		d.Add("client_id", diagnosis.Fail, detail+": each ends the connection of the other", "end one of them, or give it a name (node), a client_id and a state file of its own", figure)
 	case s.changes == 1:
-		d.add("client_id", Warn, detail, "unless the daemon was restarted meanwhile, they have one client_id and end the connections of each other: end one, or give it a name (node) of its own", figure)
+		d.Add("client_id", diagnosis.Warn, detail, "unless the daemon was restarted meanwhile, they have one client_id and end the connections of each other: end one, or give it a name (node) of its own", figure)
 	case answered == 0:
 	case s.brief >= often:
-		d.add("client_id", Warn, fmt.Sprintf("%s lost its latest %d connections within a minute each", cfg.Node, s.brief),
+		d.Add("client_id", diagnosis.Warn, fmt.Sprintf("%s lost its latest %d connections within a minute each", cfg.Node, s.brief),
 			"if another process has its client_id, they end the connections of each other: end one, or give it a name (node), a client_id and a state file of its own; if the broker's log names no other one, the network does not last", figure)
 	case len(s.seen) == 1:
-		d.add("client_id", OK, fmt.Sprintf("one process has had the connection for %.1f s, and did not lose those before again and again", time.Since(s.began).Seconds()), "", figure)
+		d.Add("client_id", diagnosis.OK, fmt.Sprintf("one process has had the connection for %.1f s, and did not lose those before again and again", time.Since(s.began).Seconds()), "", figure)
 	}
 }

@@ -1,4 +1,4 @@
-package doctor
+package probe
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/persist"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
@@ -48,11 +49,11 @@ func TestDisplacedProcesses(t *testing.T) {
 	for starting, want := range map[string]string{
 		"":     "",
 		"-a":   "", // the broker keeps the info of one that is gone
-		"aaa":  OK + " client_id: one process has had the connection for ",
-		"aabb": Warn + " client_id: 2 processes have connected as pi1, one after the other, during this test",
-		"abab": Fail + " client_id: 2 processes have connected as pi1, one after the other, during this test: each ends",
+		"aaa":  diagnosis.OK + " client_id: one process has had the connection for ",
+		"aabb": diagnosis.Warn + " client_id: 2 processes have connected as pi1, one after the other, during this test",
+		"abab": diagnosis.Fail + " client_id: 2 processes have connected as pi1, one after the other, during this test: each ends",
 	} {
-		d, s := &Diagnosis{Grade: OK}, &starts{seen: map[string]bool{}}
+		d, s := diagnosis.New(), &starts{seen: map[string]bool{}}
 		starting, gone := strings.CutPrefix(starting, "-")
 		answered := 1
 		if gone {
@@ -63,15 +64,15 @@ func TestDisplacedProcesses(t *testing.T) {
 		}
 		s.receive(broker.Message{Payload: []byte(`{}`)})
 		s.judge(d, &cfg, answered)
-		if d.expect(t, want); want == "" && d.text() != "" {
-			t.Errorf("%s gives %s", starting, d.text())
+		if expect(t, d, want); want == "" && len(d.Findings) > 0 {
+			t.Errorf("%s gives %s", starting, d)
 		}
 	}
-	for brief, want := range map[int]string{2: OK + " client_id: one process", 3: Warn + " client_id: pi1 lost its latest 3 connections within a minute each"} {
-		d, s := &Diagnosis{Grade: OK}, &starts{seen: map[string]bool{}}
+	for brief, want := range map[int]string{2: diagnosis.OK + " client_id: one process", 3: diagnosis.Warn + " client_id: pi1 lost its latest 3 connections within a minute each"} {
+		d, s := diagnosis.New(), &starts{seen: map[string]bool{}}
 		s.receive(broker.Message{Payload: fmt.Appendf(nil, `{"started":"a","brief_connections":%d}`, brief)})
 		s.judge(d, &cfg, 1)
-		d.expect(t, want)
+		expect(t, d, want)
 	}
 }
 
@@ -83,12 +84,12 @@ func TestNames(t *testing.T) {
 		open      bool
 		want      string
 	}{
-		"none":                {0, false, OK + check + "no process answers as pi1"},
-		"this daemon":         {1, true, OK + check + "one process answers as pi1"},
-		"another one":         {1, false, Warn + check + "a process answers as pi1, and it does not use the state file"},
-		"two":                 {2, true, Fail + check + "2 processes answer as pi1"},
-		"three":               {3, false, Fail + check + "3 processes answer as pi1"},
-		"a daemon without it": {0, true, Warn + check + "a daemon has the state file open, and nobody answers as pi1"},
+		"none":                {0, false, diagnosis.OK + check + "no process answers as pi1"},
+		"this daemon":         {1, true, diagnosis.OK + check + "one process answers as pi1"},
+		"another one":         {1, false, diagnosis.Warn + check + "a process answers as pi1, and it does not use the state file"},
+		"two":                 {2, true, diagnosis.Fail + check + "2 processes answer as pi1"},
+		"three":               {3, false, diagnosis.Fail + check + "3 processes answer as pi1"},
+		"a daemon without it": {0, true, diagnosis.Warn + check + "a daemon has the state file open, and nobody answers as pi1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := brokertest.New(t, brokertest.Embedded)
@@ -105,11 +106,11 @@ func TestNames(t *testing.T) {
 			for i := range tc.processes {
 				named(t, b.URL(), string(rune('a'+i)))
 			}
-			d := &Diagnosis{Grade: OK, within: patient(1)}
-			if err := newBrokerProbe(d, &cfg).names(t.Context()); err != nil {
+			d := diagnosis.New()
+			if err := newProbe(d, &cfg, Patient(1)).names(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			d.expect(t, tc.want)
+			expect(t, d, tc.want)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package doctor
+package probe
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 )
 
 // A broker that gives the identifier of a message in flight to another one has lost the first.
@@ -28,14 +29,14 @@ func TestInFlight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := config.Default()
 			cfg.Node, cfg.MQTT.Servers = "pi1", []string{brokertest.New(t, tc.start).URL()}
-			d := &Diagnosis{Grade: OK, within: patient(1)}
-			d.within.answer = 10 * time.Second
-			p := newBrokerProbe(d, &cfg)
-			p.examine(t.Context(), func(*broker.Client, *inbox) {}, p.flight)
-			if tc.want == "" && d.Grade != OK {
-				t.Errorf("the grade is %s:\n%s", d.Grade, d.text())
+			d := diagnosis.New()
+			p := newProbe(d, &cfg, Patient(1))
+			p.within.Answer = 10 * time.Second
+			p.run(t.Context(), func(*broker.Client, *inbox) {}, p.flight)
+			if tc.want == "" && d.Grade != diagnosis.OK {
+				t.Errorf("the grade is %s:\n%s", d.Grade, d)
 			}
-			d.expect(t, tc.want)
+			expect(t, d, tc.want)
 		})
 	}
 }

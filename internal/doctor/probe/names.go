@@ -1,4 +1,4 @@
-package doctor
+package probe
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/config"
+	"edge/internal/doctor/diagnosis"
 	"edge/internal/statefile"
 	"edge/persist"
 )
@@ -18,10 +19,10 @@ const whoIsThere = "who is there?"
 
 // names counts the processes that answer by the name of this node. Two of them mix their
 // predictions and labels on the same topics, and only one has a part in its fleets.
-func (p *brokerProbe) names(ctx context.Context) error {
+func (p *probe) names(ctx context.Context) error {
 	const check = "name of the node"
 	topic, name := p.owner+"/state", p.cfg.Node
-	in := &inbox{quiet: p.d.within.quiet}
+	in := &inbox{quiet: p.within.Quiet}
 	c, err := p.connect(ctx, broker.Options{Receive: func(m broker.Message) {
 		if !m.Retained && string(m.Payload) == "online" {
 			in.receive(m)
@@ -34,13 +35,13 @@ func (p *brokerProbe) names(ctx context.Context) error {
 	if granted, err := p.subscribe(ctx, c, topic, 0); err != nil || !granted {
 		return err
 	}
-	before := in.wait(ctx, 1, p.d.within.quiet) // of a daemon that has just connected
+	before := in.wait(ctx, 1, p.within.Quiet) // of a daemon that has just connected
 	if err := p.publishOver(ctx, c, topic, []byte(whoIsThere)); err != nil {
 		return err
 	}
-	n := in.wait(ctx, before+1, p.d.within.answer)
+	n := in.wait(ctx, before+1, p.within.Answer)
 	if n > before {
-		n = in.wait(ctx, n+1, p.d.within.quiet)
+		n = in.wait(ctx, n+1, p.within.Quiet)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -50,17 +51,17 @@ func (p *brokerProbe) names(ctx context.Context) error {
 	figure := map[string]int{"processes": n}
 	switch here := daemonOf(p.cfg); {
 	case n > 1:
-		p.d.add(check, Fail, fmt.Sprintf("%d processes answer as %s: what they publish is mixed up, and of a fleet one alone is a member", n, name),
+		p.d.Add(check, diagnosis.Fail, fmt.Sprintf("%d processes answer as %s: what they publish is mixed up, and of a fleet one alone is a member", n, name),
 			"give each a name of its own (node); after a card was copied, a state file of its own, too: edge reset --all", figure)
 	case n == 1 && here == away:
-		p.d.add(check, Warn, fmt.Sprintf("a process answers as %s, and it does not use the state file of this configuration", name),
+		p.d.Add(check, diagnosis.Warn, fmt.Sprintf("a process answers as %s, and it does not use the state file of this configuration", name),
 			"if it is another device, give one of them another name (node)", figure)
 	case n == 0 && here == present:
-		p.d.add(check, Warn, fmt.Sprintf("a daemon has the state file open, and nobody answers as %s at this broker", name), "see its log: is it connected, with this node and broker?", figure)
+		p.d.Add(check, diagnosis.Warn, fmt.Sprintf("a daemon has the state file open, and nobody answers as %s at this broker", name), "see its log: is it connected, with this node and broker?", figure)
 	case n == 0:
-		p.d.add(check, OK, "no process answers as "+name, "", figure)
+		p.d.Add(check, diagnosis.OK, "no process answers as "+name, "", figure)
 	default:
-		p.d.add(check, OK, "one process answers as "+name, "", figure)
+		p.d.Add(check, diagnosis.OK, "one process answers as "+name, "", figure)
 	}
 	return nil
 }
