@@ -116,6 +116,9 @@ func listKept(ctx context.Context, cmd *cobra.Command, cfg *config.Config, model
 	if of.Many {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the broker keeps more messages of this fleet than most send at once (mosquitto: max_queued_messages), so that some may not be listed, nor known to members that connect: give each site a concept of its own")
 	}
+	if len(of.Strays) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the broker keeps messages on topics of no member, and members refuse them: %q; mosquitto_pub -r -n -t TOPIC removes one\n", of.Strays[:min(len(of.Strays), 20)])
+	}
 	list := fleetctl.Describe(all)
 	if asJSON {
 		return terminal.PrintJSON(cmd.OutOrStdout(), list)

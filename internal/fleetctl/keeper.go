@@ -27,9 +27,10 @@ const (
 type Keeper struct {
 	MQTT    mqtt.Config
 	Concept string
-	Limit   int  // bytes of a message that Publish sends
-	Dropped int  // messages that the latest Read had no room for
-	Many    bool // the latest Read has brought more than manyMessages: the broker may not have sent all
+	Limit   int      // bytes of a message that Publish sends
+	Dropped int      // messages that the latest Read had no room for
+	Many    bool     // the latest Read has brought more than manyMessages: the broker may not have sent all
+	Strays  []string // topics with messages of the latest Read that are those of no member
 
 	quiet time.Duration // 0: the constant
 }
@@ -106,7 +107,7 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	k.Dropped, k.Many = collected.Dropped(), messages > manyMessages
+	k.Dropped, k.Many, k.Strays = collected.Dropped(), messages > manyMessages, collected.Strays()
 	all := []Contribution{}
 	for _, name := range collected.Members() {
 		one := Contribution{Member: name, Topics: collected.Kept(name)}

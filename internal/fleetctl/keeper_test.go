@@ -408,6 +408,11 @@ func TestPrint(t *testing.T) {
 		}
 	}
 	out.Reset()
+	v.WarmedUp = true // right after a start
+	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.Contains(out.String(), "follows once the broker has sent what it keeps") {
+		t.Errorf("of a model whose warm-up is over it prints\n%s, %v", &out, err)
+	}
+	out.Reset()
 	v.Basis, v.Unfit = nil, "basis 2 of pi2 is not adopted: it has other features"
 	v.Members = []membership.MemberView{{Name: "pi2", Basis: "common", Taken: true}, {Name: "pi4", Basis: "own", Unfit: fleet.OtherInducing, Taken: true, Unread: membership.Malformed}}
 	want = `  basis 2 of pi2 is not adopted: it has other features

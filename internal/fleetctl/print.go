@@ -71,6 +71,8 @@ func published(v *membership.View) string {
 		return "publishes nothing more: " + v.Stopped
 	case v.Role == membership.RoleFollower:
 		return "publishes nothing: it only follows"
+	case v.Sequence == 0 && v.WarmedUp:
+		return "has published nothing since its start: the first contribution follows once the broker has sent what it keeps of this node"
 	case v.Sequence == 0:
 		return "has published nothing since its start: the first contribution follows the warm-up"
 	}

@@ -22,7 +22,7 @@ func NewCollector(t Topics) *Collector { return &Collector{topics: t, payloads: 
 // Receive takes a message. It keeps no more than MaxHeld bytes, and ignores other topics.
 func (c *Collector) Receive(topic string, payload []byte) {
 	bytes := c.bytes + len(payload) - len(c.payloads[topic])
-	if _, _, ok := c.topics.Read(topic); !ok {
+	if !c.topics.Has(topic) {
 		return
 	} else if bytes > MaxHeld {
 		c.dropped++
@@ -41,8 +41,9 @@ func (c *Collector) Dropped() int { return c.dropped }
 // BasisName for a common basis.
 func (c *Collector) Members() (names []string) {
 	for topic := range c.payloads {
-		name, _, _ := c.topics.Read(topic)
-		names = append(names, name)
+		if name, _, ok := c.topics.Read(topic); ok {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -51,7 +52,18 @@ func (c *Collector) Members() (names []string) {
 // Kept returns the topics on which there is a message of a member, in order.
 func (c *Collector) Kept(member string) (topics []string) {
 	for topic := range c.payloads {
-		if name, _, _ := c.topics.Read(topic); name == member {
+		if name, _, ok := c.topics.Read(topic); ok && name == member {
+			topics = append(topics, topic)
+		}
+	}
+	slices.Sort(topics)
+	return topics
+}
+
+// Strays returns the topics on which there is a message, and that no member has, in order.
+func (c *Collector) Strays() (topics []string) {
+	for topic := range c.payloads {
+		if _, _, ok := c.topics.Read(topic); !ok {
 			topics = append(topics, topic)
 		}
 	}

@@ -47,3 +47,15 @@ func TestCollectorIsBounded(t *testing.T) {
 	equal(t, "dropped", c.Dropped(), 2)
 	equal(t, "members after one has left", c.Members(), []string{"b", "e"})
 }
+
+// A collector has the topics that are those of no member, which is none of theirs.
+func TestCollectorOfStrays(t *testing.T) {
+	topics := NewTopics("edge", "c")
+	c := NewCollector(topics)
+	for _, topic := range []string{"edge/fleet/c/b", "edge/fleet/c/b/x", "edge/fleet/c/B", "edge/fleet/c/", "edge/fleet/other/B"} {
+		c.Receive(topic, []byte("x"))
+	}
+	equal(t, "topics of no member", c.Strays(), []string{"edge/fleet/c/", "edge/fleet/c/B", "edge/fleet/c/b/x"})
+	equal(t, "members", c.Members(), []string{"b"})
+	equal(t, "messages of b", c.Kept("b"), []string{"edge/fleet/c/b"})
+}

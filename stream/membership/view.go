@@ -48,6 +48,7 @@ type View struct {
 	State   State  `json:"state"`
 	Node    string `json:"node"`
 	Own
+	WarmedUp bool     `json:"warmed_up"`   // the model, which has nothing to publish before
 	Merges   uint64   `json:"merges"`      // since the start
 	MergeAge *float64 `json:"merge_age_s"` // null: none yet
 	Weight   float64  `json:"weight"`      // of the fleet in the model's answers, 0 to 1
@@ -165,7 +166,7 @@ type Model struct {
 func (m *Member) View(now time.Time, of Model) View {
 	o := &m.own
 	v := View{
-		Concept: m.cfg.Concept, Role: m.cfg.Role, State: m.state(now, of), Node: m.name, Own: o.view(),
+		Concept: m.cfg.Concept, Role: m.cfg.Role, State: m.state(now, of), Node: m.name, Own: o.view(), WarmedUp: of.WarmedUp,
 		Merges: m.counts.Merges, Weight: of.Weight, Common: m.common(), Refused: maps.Clone(m.counts.Refused), Missed: m.counts.Missed, Received: m.counts.Received, Sent: m.counts.Sent,
 		Members: []MemberView{},
 	}
