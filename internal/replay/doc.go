@@ -5,7 +5,7 @@
 //   - Player publishes rows in order, with labels inline, delayed or on request
 //     (player.go, delay.go, pacer.go).
 //   - RawSource publishes rows of signals as sensors send them (raw.go).
-//   - follower reads the messages of the daemons, so that the player is never more
-//     than Ahead rows before them (follower.go).
+//   - progress reads the messages of the daemons, so that the player is never more
+//     than Ahead rows before them (progress.go).
 //   - publishedScores judges the predictions by the file's labels (published.go).
 package replay

@@ -90,7 +90,7 @@ type delayedLabel struct {
 type playback struct {
 	*Player
 	publisher *broker.Publisher
-	follower  *follower
+	progress  *progress
 	choose    *rand.Rand
 	late      []delayedLabel
 	rows      int    // published
@@ -102,20 +102,20 @@ type playback struct {
 // Play connects, publishes the rows and waits until the broker has acknowledged them
 // and, unless Ahead is 0, the last one is predicted.
 func (p *Player) Play(ctx context.Context, connection mqtt.Config) (rows int, err error) {
-	follow := newFollower(connection.BaseTopic, p.Prefix, p.Scores)
+	progress := newProgress(connection.BaseTopic, p.Prefix, p.Scores)
 	if p.Labels != LabelsInline {
-		follow.messages = 2
+		progress.messages = 2
 	}
 	var filters []string
 	if p.Ahead > 0 {
-		filters = follow.topics()
+		filters = progress.topics()
 	}
-	pub, err := broker.NewPublisher(ctx, connection, byte(connection.QoS), broker.Listener{Filters: filters, Receive: follow.receive, Connected: follow.reconnected})
+	pub, err := broker.NewPublisher(ctx, connection, byte(connection.QoS), broker.Listener{Filters: filters, Receive: progress.receive, Connected: progress.reconnected})
 	if err != nil {
 		return 0, err
 	}
 	defer pub.Close()
-	b := &playback{Player: p, publisher: pub, follower: follow, choose: rand.New(rand.NewPCG(p.Seed, 1))}
+	b := &playback{Player: p, publisher: pub, progress: progress, choose: rand.New(rand.NewPCG(p.Seed, 1))}
 	publish := b.publishRows
 	if p.Raw != nil {
 		publish = b.publishRaw
@@ -131,11 +131,11 @@ func (p *Player) Play(ctx context.Context, connection mqtt.Config) (rows int, er
 
 // tellIdle calls Idle for the models that have learnt none of many labels.
 func (b *playback) tellIdle(ctx context.Context) error {
-	labels, models := b.follower.idle()
+	labels, models := b.progress.idle()
 	if b.Idle == nil || labels < manyLabels {
 		return nil
 	}
-	for since := time.Now(); len(models) > 0 && time.Since(since) < idlePatience; _, models = b.follower.idle() {
+	for since := time.Now(); len(models) > 0 && time.Since(since) < idlePatience; _, models = b.progress.idle() {
 		if err := timing.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (b *playback) publishRows(ctx context.Context) error {
 		if err := pace.wait(ctx); err != nil {
 			return err
 		}
-		if b.Ahead > 0 && b.follower.behind() {
+		if b.Ahead > 0 && b.progress.behind() {
 			if err := timing.Sleep(ctx, behindPause); err != nil {
 				return err
 			}
@@ -207,7 +207,7 @@ func (b *playback) publishRow(ctx context.Context, row *dataset.Row) error {
 	}
 	b.rows++
 	if inline != "" {
-		b.follower.labelSent()
+		b.progress.labelSent()
 	}
 	if b.Sent != nil {
 		b.Sent(row.Number)
@@ -290,7 +290,7 @@ func (b *playback) publishDelayed(ctx context.Context) error {
 func (b *playback) publishLabel(ctx context.Context, topic string, as *codec.Encoder, row int, label string) error {
 	id := b.id(row)
 	if b.Raw != nil {
-		id = b.follower.idOf(row)
+		id = b.progress.idOf(row)
 	}
 	if as == nil {
 		as = codec.NewLabelEncoder(codec.DefaultLabels())
@@ -300,7 +300,7 @@ func (b *playback) publishLabel(ctx context.Context, topic string, as *codec.Enc
 		err = b.publisher.Publish(ctx, topic, payload)
 	}
 	if err == nil {
-		b.follower.labelSent()
+		b.progress.labelSent()
 	}
 	return err
 }
@@ -311,7 +311,7 @@ func (b *playback) answerQueries(ctx context.Context) (answered bool, err error)
 	if b.Scores == nil {
 		return false, nil
 	}
-	for _, q := range b.follower.newQueries() {
+	for _, q := range b.progress.newQueries() {
 		label, known := b.Scores.labelOf(q.row)
 		if !known || label == "" || b.Labels != LabelsAsked {
 			continue
@@ -373,7 +373,7 @@ func (b *playback) await(ctx context.Context, row int, silence time.Duration) er
 	}
 	since, seen := time.Now(), -1 // of the last change
 	for {
-		ready, last := b.follower.state()
+		ready, last := b.progress.state()
 		switch {
 		case ready && last >= row:
 			b.explained = false
@@ -384,11 +384,11 @@ func (b *playback) await(ctx context.Context, row int, silence time.Duration) er
 			b.explain(fmt.Sprintf("the daemon has predicted nothing on %s since row %d; going on slowly%s", b.Topic, last, b.unanswered(last)))
 			return nil
 		case !ready && time.Since(since) > holdPatience:
-			b.explain(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", b.follower.base))
+			b.explain(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", b.progress.base))
 			since = time.Now()
 		}
 		select {
-		case <-b.follower.changed:
+		case <-b.progress.changed:
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			return ctx.Err()

@@ -267,7 +267,7 @@ func (b *playback) publishRaw(ctx context.Context) error {
 func (b *playback) slowDown(ctx context.Context, row int) error {
 	since := row - b.sampled
 	if b.Ahead == 0 || b.Speed > 0 || since < unconfirmed || since%slowRows != 0 {
-		if b.Ahead > 0 && b.follower.behind() {
+		if b.Ahead > 0 && b.progress.behind() {
 			return timing.Sleep(ctx, behindPause)
 		}
 		return nil
@@ -278,7 +278,7 @@ func (b *playback) slowDown(ctx context.Context, row int) error {
 // expectSample records a sample before the row that completes it is sent.
 func (b *playback) expectSample(s dataset.RawSample) {
 	b.last++
-	b.follower.expect(s.ID, b.last)
+	b.progress.expect(s.ID, b.last)
 	if b.Scores != nil {
 		b.Scores.expect(b.last, b.class(s.Label))
 	}
@@ -319,7 +319,7 @@ func (b *playback) publishRawRow(ctx context.Context, row *dataset.RawRow) error
 		switch {
 		case s.Label == "":
 		case b.Labels == LabelsInline:
-			b.follower.labelSent()
+			b.progress.labelSent()
 		case b.Labels == LabelsDelayed && (b.Fraction >= 1 || b.choose.Float64() < b.Fraction):
 			b.late = append(b.late, delayedLabel{row: b.last - len(row.Samples) + 1 + i, at: time.Now().Add(b.Delay.Time), label: s.Label, topic: b.topic})
 		}

@@ -178,7 +178,7 @@ func TestReplayWithoutLabels(t *testing.T) {
 
 // The numbers of samples are found by their ids, the oldest are forgotten.
 func TestFollowerOfStageIDs(t *testing.T) {
-	f := newFollower("edge", "file", nil)
+	f := newProgress("edge", "file", nil)
 	for n := 1; n <= keptRows+5; n++ {
 		f.expect(fmt.Sprintf("p#%d", 10*n), n)
 	}
@@ -205,15 +205,15 @@ func TestNothingIsPredicted(t *testing.T) {
 		predicted bool
 		want      bool
 	}{{&RawSource{}, false, true}, {&RawSource{}, true, false}, {nil, false, false}} {
-		follow := newFollower("edge", "f", nil)
-		follow.receive("edge/n/state", []byte("online"), false)
-		follow.receive("edge/n/info", []byte("{}"), false)
+		progress := newProgress("edge", "f", nil)
+		progress.receive("edge/n/state", []byte("online"), false)
+		progress.receive("edge/n/info", []byte("{}"), false)
 		if c.predicted {
-			follow.receive("edge/n/m/prediction", []byte(`{"v":1,"id":"f-000003","model":"m","seq":1,"version":0}`), false)
+			progress.receive("edge/n/m/prediction", []byte(`{"v":1,"id":"f-000003","model":"m","seq":1,"version":0}`), false)
 		}
 		reason := ""
 		p := &Player{Raw: c.raw, Topic: "lab/x", Ahead: 5, Waiting: func(r string) { reason = r }}
-		if err := (&playback{Player: p, follower: follow}).await(t.Context(), 10, 0); err != nil {
+		if err := (&playback{Player: p, progress: progress}).await(t.Context(), 10, 0); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(reason, "going on slowly") || strings.Contains(reason, "count as late") != c.want || strings.Contains(reason, "--topic gives another one") == c.predicted {

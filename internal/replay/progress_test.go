@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// The follower reports when a daemon is subscribed, and its progress.
+// The progress tells when a daemon is subscribed, and how far it is.
 func TestFollower(t *testing.T) {
-	f := newFollower("edge", "gas", nil)
+	f := newProgress("edge", "gas", nil)
 	step := func(topic, payload string, kept, ready bool, last int) {
 		t.Helper()
 		f.receive(topic, []byte(payload), kept)
@@ -38,7 +38,7 @@ func TestFollower(t *testing.T) {
 
 // Where labels follow their rows, each of them is two messages for the broker.
 func TestFollowerOfDelayedLabels(t *testing.T) {
-	f := newFollower("edge", "gas", nil)
+	f := newProgress("edge", "gas", nil)
 	f.messages = 2
 	f.receive("edge/a/gas/prediction", []byte(`{"id":"gas-000001","version":7}`), false)
 	for range maxBehind / 2 {
@@ -56,7 +56,7 @@ func TestFollowerOfDelayedLabels(t *testing.T) {
 // A model with many labels to learn is behind. A model that learns none is not.
 func TestFollowerOfALearner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFollower("edge", "gas", nil)
+		f := newProgress("edge", "gas", nil)
 		predict := func(row, version int) {
 			f.receive("edge/a/gas/prediction", fmt.Appendf(nil, `{"id":"gas-%06d","version":%d}`, row, version), false)
 		}
@@ -101,7 +101,7 @@ func TestFollowerOfALearner(t *testing.T) {
 // A model is idle until its predictions, or its metrics, show that it has learnt. Metrics of an
 // earlier time do not count.
 func TestFollowerOfIdleModels(t *testing.T) {
-	f := newFollower("edge", "gas", nil)
+	f := newProgress("edge", "gas", nil)
 	f.receive("edge/a/gas/metrics", []byte(`{"version":99}`), true) // before its first prediction
 	for _, m := range []string{"a/gas", "a/air", "b/gas", "a/new"} {
 		f.receive("edge/"+m+"/prediction", []byte(`{"id":"gas-000001","version":7}`), false)

@@ -15,10 +15,10 @@ import (
 	"edge/stream"
 )
 
-// follower follows the progress of daemons with a replayed stream, so that the player
-// can hold rows back: a broker keeps a limited number of messages for a client that is
+// progress is how far daemons are with a replayed stream, by their messages. By it the player
+// holds rows back: a broker keeps a limited number of messages for a client that is
 // behind (mosquitto 1000) and drops the rest silently.
-type follower struct {
+type progress struct {
 	base    string // topic of all nodes
 	prefix  string // of the ids of the rows
 	changed chan struct{}
@@ -69,35 +69,35 @@ type nodeState struct {
 // ready reports whether the node is connected and subscribed.
 func (n *nodeState) ready() bool { return n.online && (n.info || n.infoKept && n.onlineKept) }
 
-func newFollower(base, prefix string, scores *publishedScores) *follower {
-	return &follower{base: base, prefix: prefix, scores: scores, changed: make(chan struct{}, 1), messages: 1, nodes: map[string]*nodeState{}, learners: map[modelKey]*learnerState{}}
+func newProgress(base, prefix string, scores *publishedScores) *progress {
+	return &progress{base: base, prefix: prefix, scores: scores, changed: make(chan struct{}, 1), messages: 1, nodes: map[string]*nodeState{}, learners: map[modelKey]*learnerState{}}
 }
 
 // topics returns the filters of the messages that receive handles.
-func (f *follower) topics() []string {
-	all := []string{f.base + "/+/state", f.base + "/+/info", f.base + "/+/+/prediction/#"}
-	if f.scores != nil {
-		all = append(all, f.base+"/+/event", f.base+"/+/+/query", f.base+"/+/+/metrics")
+func (p *progress) topics() []string {
+	all := []string{p.base + "/+/state", p.base + "/+/info", p.base + "/+/+/prediction/#"}
+	if p.scores != nil {
+		all = append(all, p.base+"/+/event", p.base+"/+/+/query", p.base+"/+/+/metrics")
 	}
 	return all
 }
 
 // reconnected discards the states of an earlier connection.
-func (f *follower) reconnected() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	clear(f.nodes)
+func (p *progress) reconnected() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.nodes)
 }
 
 // receive handles a message on one of the topics.
-func (f *follower) receive(topic string, payload []byte, retained bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	levels := strings.Split(strings.TrimPrefix(topic, f.base+"/"), "/")
-	node := f.nodes[levels[0]]
+func (p *progress) receive(topic string, payload []byte, retained bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	levels := strings.Split(strings.TrimPrefix(topic, p.base+"/"), "/")
+	node := p.nodes[levels[0]]
 	if node == nil {
 		node = &nodeState{}
-		f.nodes[levels[0]] = node
+		p.nodes[levels[0]] = node
 	}
 	switch {
 	case len(levels) == 2 && levels[1] == "state":
@@ -113,63 +113,63 @@ func (f *follower) receive(topic string, payload []byte, retained bool) {
 		}
 	case len(levels) == 2 && levels[1] == "event":
 		if e := gjson.ParseBytes(payload); e.Get("event").Str == online.NoticeDrift {
-			f.scores.drifted(modelKey{levels[0], e.Get("model").Str}, e.Get("detail").Str)
+			p.scores.drifted(modelKey{levels[0], e.Get("model").Str}, e.Get("detail").Str)
 		}
 	case len(levels) == 3 && levels[2] == "query":
 		q := gjson.ParseBytes(payload)
-		row, ok := f.rowOf(q.Get("id").Str)
+		row, ok := p.rowOf(q.Get("id").Str)
 		device := q.Get("device").Str
 		if !ok || strings.ContainsAny(device, "+#\x00") {
 			return
 		}
-		topic := strings.Join([]string{f.base, levels[0], levels[1], "label"}, "/")
+		topic := strings.Join([]string{p.base, levels[0], levels[1], "label"}, "/")
 		if device != "" {
 			topic += "/" + device
 		}
-		f.open = append(report.KeepLast(f.open, keptRows-1), labelQuery{modelKey{levels[0], levels[1]}, row, topic})
+		p.open = append(report.KeepLast(p.open, keptRows-1), labelQuery{modelKey{levels[0], levels[1]}, row, topic})
 	case len(levels) == 3 && levels[2] == "metrics": // those of before may be kept
-		if m := f.learners[modelKey{levels[0], levels[1]}]; m != nil {
+		if m := p.learners[modelKey{levels[0], levels[1]}]; m != nil {
 			m.version = max(m.version, gjson.GetBytes(payload, "version").Uint())
 		}
 	case len(levels) >= 3:
-		p, err := stream.ReadPrediction(payload)
+		answer, err := stream.ReadPrediction(payload)
 		if err != nil {
 			return
 		}
-		id, _ := p.ID.(string)
-		row, ok := f.rowOf(id)
+		id, _ := answer.ID.(string)
+		row, ok := p.rowOf(id)
 		if !ok {
 			return
 		}
 		of := modelKey{levels[0], levels[1]}
-		if f.scores != nil {
-			f.scores.predicted(of, row, p)
+		if p.scores != nil {
+			p.scores.predicted(of, row, answer)
 		}
-		f.learnt(of, p.Version)
-		f.last = max(f.last, row)
+		p.learnt(of, answer.Version)
+		p.last = max(p.last, row)
 	}
 	select {
-	case f.changed <- struct{}{}:
+	case p.changed <- struct{}{}:
 	default:
 	}
 }
 
 // state returns whether a node is ready, and the highest predicted row.
-func (f *follower) state() (ready bool, last int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, n := range f.nodes {
+func (p *progress) state() (ready bool, last int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.nodes {
 		ready = ready || n.ready()
 	}
-	return ready, f.last
+	return ready, p.last
 }
 
 // learnt records the number of samples that a model has learnt.
-func (f *follower) learnt(model modelKey, version uint64) {
-	m := f.learners[model]
+func (p *progress) learnt(model modelKey, version uint64) {
+	m := p.learners[model]
 	switch now := time.Now(); {
 	case m == nil:
-		f.learners[model] = &learnerState{first: version, version: version, since: now}
+		p.learners[model] = &learnerState{first: version, version: version, since: now}
 	case version < m.version: // it was reset
 		*m = learnerState{first: version, version: version, since: now}
 	case version > m.version:
@@ -179,21 +179,21 @@ func (f *follower) learnt(model modelKey, version uint64) {
 }
 
 // labelSent records that a label was sent, with its row or after it.
-func (f *follower) labelSent() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.labels++
-	for _, m := range f.learners {
+func (p *progress) labelSent() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.labels++
+	for _, m := range p.learners {
 		m.behind++
 	}
 }
 
 // idle returns the number of labels that were sent, and the models that have learnt none since
 // their first prediction, sorted.
-func (f *follower) idle() (labels int, models []*modelKey) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for model, m := range f.learners {
+func (p *progress) idle() (labels int, models []*modelKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for model, m := range p.learners {
 		if m.version == m.first {
 			models = append(models, &model) // sorts of pointers share their code
 		}
@@ -201,18 +201,18 @@ func (f *follower) idle() (labels int, models []*modelKey) {
 	slices.SortStableFunc(models, func(a, b *modelKey) int {
 		return cmp.Or(strings.Compare(a.node, b.node), strings.Compare(a.model, b.model))
 	})
-	return f.labels, models
+	return p.labels, models
 }
 
 // behind reports whether a model has yet to learn half the number of messages that a
 // broker keeps. Rows then continue slowly, because their predictions carry the
 // progress. A model that does not learn, because it knows or refuses the labels, is
 // not behind.
-func (f *follower) behind() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, m := range f.learners {
-		if m.behind*f.messages <= maxBehind {
+func (p *progress) behind() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.learners {
+		if m.behind*p.messages <= maxBehind {
 			continue
 		}
 		if time.Since(m.since) < idleLearner {
@@ -224,47 +224,47 @@ func (f *follower) behind() bool {
 }
 
 // rowOf returns the row of an id.
-func (f *follower) rowOf(id string) (row int, ok bool) {
-	if f.rows != nil {
-		row, ok = f.rows[id]
+func (p *progress) rowOf(id string) (row int, ok bool) {
+	if p.rows != nil {
+		row, ok = p.rows[id]
 		return row, ok
 	}
-	number, ok := strings.CutPrefix(id, f.prefix+"-")
+	number, ok := strings.CutPrefix(id, p.prefix+"-")
 	row, err := strconv.Atoi(number)
 	return row, ok && err == nil
 }
 
 // expect records the id of a sample before the row is sent that completes it. Numbers
 // rise from 1.
-func (f *follower) expect(id string, number int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.rows == nil {
-		f.rows, f.ids = map[string]int{}, make([]string, keptRows)
+func (p *progress) expect(id string, number int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rows == nil {
+		p.rows, p.ids = map[string]int{}, make([]string, keptRows)
 	}
-	at := &f.ids[number%keptRows]
-	if f.rows[*at] == number-keptRows {
-		delete(f.rows, *at)
+	at := &p.ids[number%keptRows]
+	if p.rows[*at] == number-keptRows {
+		delete(p.rows, *at)
 	}
-	*at, f.rows[id] = id, number
+	*at, p.rows[id] = id, number
 }
 
 // idOf returns the id of a sample that expect recorded recently.
-func (f *follower) idOf(number int) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.ids[number%keptRows]
+func (p *progress) idOf(number int) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ids[number%keptRows]
 }
 
 // newQueries returns and counts the queries since its last call. The report therefore
 // has the queries that could be answered, and none after the last answer.
-func (f *follower) newQueries() []labelQuery {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	open := f.open
-	f.open = nil
+func (p *progress) newQueries() []labelQuery {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	open := p.open
+	p.open = nil
 	for _, q := range open {
-		f.scores.asked(q.of)
+		p.scores.asked(q.of)
 	}
 	return open
 }
