@@ -2,9 +2,11 @@ package stream
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +46,7 @@ const (
 // command is one kind of request. Exactly one of mutate and background is set.
 type command struct {
 	scope scope
+	keys  []string // of its data; nil: it has none
 	// mutate prepares a change that the committer makes durable, in the worker's
 	// goroutine: its position among the messages decides which labels precede it.
 	mutate func(n *Node, r *request) (*mutation, error)
@@ -53,23 +56,23 @@ type command struct {
 
 // commands are all commands, by name.
 var commands = map[string]command{
-	"ping":          {wholeNode, (*Node).ping, nil},
-	"health_check":  {wholeNode, (*Node).healthCheck, nil},
-	"set_log_level": {wholeNode, (*Node).setLogLevel, nil},
-	"reload":        {wholeNode, nil, (*Node).reload},
-	"learning":      {oneModel, (*Node).switchLearning, nil},
-	"freeze":        {anyModels, (*Node).freeze, nil},
-	"unfreeze":      {anyModels, (*Node).unfreeze, nil},
-	"checkpoint":    {anyModels, nil, (*Node).checkpoint},
-	"export":        {oneModel, nil, (*Node).export},
-	"rollback":      {oneModel, nil, (*Node).rollback},
-	"reset":         {oneModel, (*Node).reset, nil},
-	"class_add":     {oneModel, (*Node).classAdd, nil},
-	"class_remove":  {oneModel, (*Node).classRemove, nil},
-	"class_rename":  {oneModel, (*Node).classRename, nil},
-	"fleet":         {oneModel, (*Node).fleetView, nil},
-	"fleet_forget":  {oneModel, (*Node).fleetForget, nil},
-	"fleet_rebase":  {oneModel, (*Node).fleetRebase, nil},
+	"ping":          {wholeNode, nil, (*Node).ping, nil},
+	"health_check":  {wholeNode, nil, (*Node).healthCheck, nil},
+	"set_log_level": {wholeNode, []string{"level"}, (*Node).setLogLevel, nil},
+	"reload":        {wholeNode, nil, nil, (*Node).reload},
+	"learning":      {oneModel, []string{"learning"}, (*Node).switchLearning, nil},
+	"freeze":        {anyModels, nil, (*Node).freeze, nil},
+	"unfreeze":      {anyModels, nil, (*Node).unfreeze, nil},
+	"checkpoint":    {anyModels, nil, nil, (*Node).checkpoint},
+	"export":        {oneModel, []string{"name"}, nil, (*Node).export},
+	"rollback":      {oneModel, []string{"to"}, nil, (*Node).rollback},
+	"reset":         {oneModel, nil, (*Node).reset, nil},
+	"class_add":     {oneModel, []string{"class"}, (*Node).classAdd, nil},
+	"class_remove":  {oneModel, []string{"class"}, (*Node).classRemove, nil},
+	"class_rename":  {oneModel, []string{"from", "to"}, (*Node).classRename, nil},
+	"fleet":         {oneModel, nil, (*Node).fleetView, nil},
+	"fleet_forget":  {oneModel, []string{"member"}, (*Node).fleetForget, nil},
+	"fleet_rebase":  {oneModel, []string{"basis"}, (*Node).fleetRebase, nil},
 }
 
 // request is a message on <base>/<node>/request/<command>[/<model>]:
@@ -226,6 +229,9 @@ func (n *Node) parseRequest(what string, payload []byte) (*request, *codec.Refus
 		return r, codec.Refuse(codec.BadRequest, "%w", err)
 	}
 	r.command = commands[name]
+	if err := r.unread(name); err != nil {
+		return r, codec.Refuse(codec.BadRequest, "%w", err)
+	}
 	for _, m := range n.models {
 		if m.Name == model && r.command.scope != wholeNode || !named && (r.command.scope == anyModels || r.command.scope == oneModel && len(n.models) == 1) {
 			r.models = append(r.models, m)
@@ -254,15 +260,35 @@ func (r *request) text(key string) (string, error) {
 	return v.Str, nil
 }
 
-// optional returns the text of the one key that the request's data may have, "" if there is none. Other
-// data is an error: without it a rollback would take another state than the one that is meant.
-func (r *request) optional(key string) (string, error) {
-	value, others := r.data.Get(key), !r.data.Exists() && r.argument != ""
-	r.data.ForEach(func(k, _ gjson.Result) bool {
-		others = others || k.Str != key && r.data.Type != gjson.Null
+// unread returns an error for a part of the request that its command does not read: without it the
+// command may do something else than what is meant, as a freeze of one model that its data names.
+func (r *request) unread(name string) error {
+	part := r.argument
+	if name == "learning" && !r.data.Exists() { // which is a word, or ends with the words that it wants
+		part = ""
+	}
+	r.data.ForEach(func(key, value gjson.Result) bool {
+		if !slices.Contains(r.command.keys, key.Str) && r.data.Type != gjson.Null {
+			part = cmp.Or(key.Str, value.Raw)
+		}
 		return true
 	})
-	if others || value.Exists() && value.Type != gjson.String {
+	switch keys := r.command.keys; {
+	case part == "":
+		return nil
+	case keys == nil && r.command.scope == anyModels:
+		return fmt.Errorf("%s takes no data, and %.60q came; request/%s/<model> is for one model", name, part, name)
+	case keys == nil:
+		return fmt.Errorf("%s takes no data, and %.60q came", name, part)
+	default:
+		return fmt.Errorf(`want {"data": {"%s": "…"}}, not %.60q`, strings.Join(keys, `": "…", "`), part)
+	}
+}
+
+// optional returns the text of a key of the request's data that may be absent, "" without it.
+func (r *request) optional(key string) (string, error) {
+	value := r.data.Get(key)
+	if value.Exists() && value.Type != gjson.String {
 		return "", fmt.Errorf(`want {"data": {%q: "…"}}, or no data`, key)
 	}
 	return value.Str, nil
