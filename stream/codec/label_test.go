@@ -38,6 +38,23 @@ func TestLabelsIgnoreIDs(t *testing.T) {
 	}
 }
 
+// Half of a surrogate pair is no character: all such labels would be one class.
+func TestLabelWithHalfOfAPair(t *testing.T) {
+	l := DefaultLabels()
+	l.Last = true
+	d := NewLabelDecoder(l)
+	for _, payload := range []string{`"\ud83d"`, `{"label":"a\ud83d"}`} {
+		if _, err := d.Decode([]byte(payload)); refusalOf(err).Reason != BadLabel || !strings.Contains(err.Error(), `\ud83d", which has half of a surrogate pair`) {
+			t.Errorf("%s: %v", payload, err)
+		}
+	}
+	for payload, want := range map[string]string{`"\ud83d\ude00"`: "😀", "\"a\ufffd\"": "a\ufffd"} {
+		if got, err := d.Decode([]byte(payload)); err != nil || got[0].Label != want {
+			t.Errorf("%s: %+v, %v", payload, got, err)
+		}
+	}
+}
+
 // The refusal of an array does not ask for one.
 func TestLabelInArray(t *testing.T) {
 	l := DefaultLabels()
