@@ -30,6 +30,9 @@ func CheckSetting(ok bool, key string, value any, want string) error {
 	if ok {
 		return nil
 	}
+	if number, ok := value.(float64); ok {
+		value = fmt.Sprintf("%.15g", number) // 1000000 in place of 1e+06
+	}
 	return settingError(fmt.Sprintf("%s: %v: want %s", key, value, want))
 }
 

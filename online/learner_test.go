@@ -370,4 +370,9 @@ func TestConfigValidate(t *testing.T) {
 			t.Errorf("%s out of range gave %v", name, err)
 		}
 	}
+	cfg := testConfig(3)
+	cfg.Drift.Lambda = 2e6
+	if err := cfg.Validate(); err == nil || err.Error() != "drift.lambda: 2000000: want standard deviations times samples, 1 to 1000000" {
+		t.Errorf("a large number out of range gave %v", err)
+	}
 }

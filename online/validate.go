@@ -50,7 +50,7 @@ func (c Config) Validate() error {
 		{"clip", c.Clip, 1, 1000, "standard deviations"},
 	} {
 		if !(r.v >= r.lo && r.v <= r.hi) {
-			errs = append(errs, model.CheckSetting(false, r.key, r.v, fmt.Sprintf("%s, %g to %g", r.values, r.lo, r.hi)))
+			errs = append(errs, model.CheckSetting(false, r.key, r.v, fmt.Sprintf("%s, %.15g to %.15g", r.values, r.lo, r.hi)))
 		}
 	}
 	for _, h := range c.Horizons {
@@ -70,7 +70,7 @@ func (c Config) Validate() error {
 		model.CheckSetting(c.Classes.Open || len(c.Classes.Names) >= 2, "classes.names", len(c.Classes.Names), "two names or more, or classes.open: true"),
 		model.CheckSetting(c.Damping > 0 && c.Damping <= 1, "damping", c.Damping, "above 0, at most 1"),
 		model.CheckSetting(c.LabelNoise.Start <= c.LabelNoise.Max, "label_noise.start", c.LabelNoise.Start, "at most label_noise.max"),
-		model.CheckSetting(c.Track == 0 || (c.Track >= 10 && c.Track <= 1e9), "track", c.Track, "0, or a memory of 10 to 1e9 observations"),
+		model.CheckSetting(c.Track == 0 || (c.Track >= 10 && c.Track <= 1e9), "track", c.Track, "0, or a memory of 10 to 1000000000 observations"),
 		model.CheckSetting(slices.Contains([]Temporal{TemporalOff, TemporalAuto, TemporalOn}, c.Temporal), "temporal", c.Temporal, "off, auto or on"),
 		model.CheckSetting(c.Experts.Regression == On || c.Experts.Regression == Off, "experts.regression", c.Experts.Regression, "on or off"),
 		model.CheckSetting(slices.Contains([]ForestSize{FullForest, SmallForest, NoForest, StoredForest}, c.Experts.Forest), "experts.forest", c.Experts.Forest, "on, small or off"),
