@@ -69,11 +69,31 @@ func noTable(head string) string {
 
 // noText describes a file that is neither text nor packed by gzip, and the remedy; "" for text.
 func noText(begin string) string {
-	for _, of := range [...]struct{ magic, name string }{
-		{"PAR1\x15", "Parquet"}, {"ARROW1\x00", "Arrow"}, {"\x89HDF", "HDF5"}, {"\x89PNG", "a picture"}, {"%PDF-", "PDF"}, {"\x93NUMPY", "NumPy"}, {"SQLite format", "SQLite"}, {"MATLAB ", "MATLAB"}, {"\x80\x04\x95", "a pickle of Python"}, {"\xd0\xcf\x11\xe0", "a spreadsheet"},
+	const (
+		pandas = `python3 -c 'import pandas; pandas.read_%s("FILE").to_csv("FILE.csv", index=False)' makes it`
+		numpy  = `python3 -c 'import numpy; numpy.savetxt("FILE.csv", numpy.load("FILE"), delimiter=",")' makes rows without names`
+		sqlite = `sqlite3 -header -csv FILE 'SELECT * FROM TABLE' >FILE.csv makes it`
+		save   = "save it so"
+		pickle = "a pickle of Python"
+	)
+	for _, of := range [...]struct{ magic, name, remedy string }{
+		{"PAR1\x15", "Parquet", fmt.Sprintf(pandas, "parquet")},
+		{"ARROW1\x00", "Arrow, or Feather", fmt.Sprintf(pandas, "feather")},
+		{"FEA1", "Feather", fmt.Sprintf(pandas, "feather")},
+		{"\x93NUMPY", "NumPy", numpy},
+		{"SQLite format", "SQLite", sqlite},
+		{"\x89HDF", "HDF5", save},
+		{"MATLAB ", "MATLAB", save},
+		{"\xd0\xcf\x11\xe0", "a spreadsheet", save},
+		{"\x89PNG", "a picture", save},
+		{"%PDF-", "PDF", save},
+		{"\x80\x02", pickle, save},
+		{"\x80\x03", pickle, save},
+		{"\x80\x04", pickle, save},
+		{"\x80\x05", pickle, save},
 	} {
 		if strings.HasPrefix(begin, of.magic) {
-			return of.name + ": save it as CSV with a header line"
+			return of.name + ": want CSV with a header line; " + of.remedy
 		}
 	}
 	by, program := "", ""
