@@ -6,9 +6,12 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
 
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
@@ -50,6 +53,24 @@ func TestConnectToUnknownAuthority(t *testing.T) {
 	}()
 	cfg := brokertest.Config("mqtts://" + l.Addr().String())
 	if _, err = broker.Connect(t.Context(), cfg, broker.Options{}); err == nil || !strings.Contains(err.Error(), "set mqtt.tls.ca") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// A connection that the broker ends in place of an answer is named as such.
+func TestLostConnection(t *testing.T) {
+	cfg := brokertest.Config(brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
+		if _, ok := p.(*packets.ConnectPacket); !ok {
+			runtime.Goexit() // which ends the connection
+		}
+		send(packets.NewControlPacket(packets.Connack))
+	}))
+	c, err := broker.Connect(t.Context(), cfg, broker.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Subscribe(t.Context(), "a", 1); err == nil || err.Error() != "subscribe to a: the connection was lost before the broker answered" {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -128,8 +128,9 @@ func (c *Client) request(ctx context.Context, conn *Conn, filters []string) (ref
 	if !conn.await(ctx, token.Done(), subscribeTimeout) {
 		return nil, nil, errors.New("no answer from the broker")
 	}
-	if err := token.Error(); err != nil {
-		return nil, nil, err
+	if token.Error() != nil { // the connection is lost, of which paho tells the reason a moment later
+		conn.await(ctx, conn.lost, subscribeTimeout)
+		return nil, nil, errors.New("the connection was lost before the broker answered")
 	}
 	for f, granted := range token.(*paho.SubscribeToken).Result() {
 		switch {

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -253,6 +255,37 @@ func TestStopWithoutSuback(t *testing.T) {
 		all.Wait()
 		if took := time.Since(stopped); took > time.Second {
 			t.Errorf("the stop took %v", took)
+		}
+	})
+}
+
+// The reason for a connection that the broker ends upon the subscription is that of the network.
+func TestLossInPlaceOfSuback(t *testing.T) {
+	bubble("", t, func(t *testing.T) {
+		var log bytes.Buffer
+		var all sync.WaitGroup
+		cfg := DefaultConfig()
+		cfg.Servers = []string{"mqtt://broker"}
+		dial := func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
+			client, broker := net.Pipe()
+			all.Go(func() {
+				defer broker.Close()
+				if _, err := packets.ReadPacket(broker); err == nil {
+					io.WriteString(broker, "\x20\x02\x00\x00")
+					packets.ReadPacket(broker)
+				}
+			})
+			return client, nil
+		}
+		c := NewClient(Options{Config: cfg, Filters: []string{"a"}, Dial: dial, Counters: new(Counters), Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Event: func(string, string) {}, Serve: func(context.Context, *Conn) {}})
+		ctx, stop := context.WithCancel(t.Context())
+		all.Go(func() { c.Run(ctx) })
+		time.Sleep(time.Minute)
+		stop()
+		all.Wait()
+		if lost := strings.Count(log.String(), "connection to the broker lost"); lost < 3 || strings.Count(log.String(), "reason=EOF") != lost {
+			t.Errorf("it logs\n%s", &log)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package probe
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
@@ -62,6 +63,26 @@ func TestNothingPasses(t *testing.T) {
 		p := newProbe(d, &cfg, Patient(1))
 		p.run(t.Context(), func(*broker.Client, *inbox) {}, p.payload)
 		expect(t, d, map[codec.ByteSize]string{100: "fail largest message: not even 100 bytes pass", 1000: "fail largest message: not even 500 bytes pass"}[size])
+	}
+}
+
+// A message that the broker does not acknowledge is named with its topic and the time.
+func TestUnacknowledged(t *testing.T) {
+	cfg := config.Default()
+	cfg.Node, cfg.MQTT.Servers = "pi1", []string{brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
+		if _, ok := p.(*packets.ConnectPacket); ok {
+			send(packets.NewControlPacket(packets.Connack))
+		}
+	})}
+	p := newProbe(diagnosis.New(), &cfg, Patient(1))
+	p.within.Step = 10 * time.Millisecond
+	var err error
+	if p.publisher, err = broker.NewPublisher(t.Context(), cfg.MQTT, 1, broker.Listener{}); err != nil {
+		t.Fatal(err)
+	}
+	defer p.publisher.Close()
+	if err := p.publish(t.Context(), "pump", nil); err == nil || err.Error() != "publish on pump: no answer within 10ms" {
+		t.Errorf("the error is %v", err)
 	}
 }
 

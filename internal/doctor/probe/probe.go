@@ -197,12 +197,19 @@ func (p *probe) remove(ctx context.Context, c *broker.Client, topic string) erro
 
 // publish publishes a message over the probe's publisher.
 func (p *probe) publish(ctx context.Context, topic string, payload []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, p.within.Step)
+	ctx, cancel := p.step(ctx)
 	defer cancel()
-	if err := p.publisher.Publish(ctx, topic, payload); err != nil {
-		return fmt.Errorf("publish on %s: %w", topic, err)
+	err := p.publisher.Publish(ctx, topic, payload)
+	if err == nil {
+		err = p.publisher.Drain(ctx)
 	}
-	return p.publisher.Drain(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	}
+	return fmt.Errorf("publish on %s: %w", topic, err)
 }
 
 // roundTrip sends a few messages that c receives.
