@@ -6,32 +6,17 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
-	"edge/model"
 	"edge/online/fleet"
 	"edge/test/files"
+	"edge/test/fleettest"
 )
 
-// taught returns an encoded contribution of a node with one feature.
-func taught(t *testing.T, node, feature string) []byte {
+// encoded returns the encoded contribution of a node with one feature.
+func encoded(t *testing.T, node, feature string) []byte {
 	t.Helper()
-	const n = 100
-	h := fleet.Header{
-		Member: node, Version: fleet.Version{Epoch: 1, Sequence: 2}, Features: fleet.Features([]string{feature}, ""), N: n,
-		Classes: []string{"ok", "worn"}, Counts: []uint64{n, 0}, Horizons: []float64{500}, Weights: []float64{1},
-	}
-	basis := fleet.Basis{Params: model.Params{M: 1, D: 1, Theta: make([]float64, 1+1+3)}, Scale: model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8}}
-	*basis.Params.LogitEps() = model.Logit(0.01)
-	c := fleet.New(h, basis, fleet.Bfloat16)
-	for k := range h.Classes {
-		if err := c.Put(0, k, []float64{n}, []float64{0}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	data, err := c.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return fleettest.Encode(t, fleettest.Contribution(t, fleet.Header{
+		Member: node, Version: fleet.Version{Epoch: 1, Sequence: 2}, Features: fleet.Features([]string{feature}, ""), N: 100, Classes: []string{"ok", "worn"}, Counts: []uint64{100, 0},
+	}, 1))
 }
 
 // millNode returns the file of a configuration of a node whose model has one feature.
@@ -42,7 +27,7 @@ func millNode(t *testing.T, b *brokertest.Broker, feature string) string {
 // A contribution goes from one broker to another through a pipe. What export says goes
 // to standard error.
 func TestFleetPipe(t *testing.T) {
-	from, to, data := brokertest.New(t, brokertest.Embedded), brokertest.New(t, brokertest.Embedded), taught(t, "pi3", "rms")
+	from, to, data := brokertest.New(t, brokertest.Embedded), brokertest.New(t, brokertest.Embedded), encoded(t, "pi3", "rms")
 	from.Retain(t, "edge/fleet/mill/pi3", string(data))
 	code, out, errOut := edge(t, "fleet", "export", "-", "--member", "pi3", "-c", millNode(t, from, "rms"))
 	if code != exit.OK || out != string(data) || !strings.HasPrefix(errOut, "-: pi3, version 1.2 with 100 labels") {
@@ -60,7 +45,7 @@ func TestFleetPipe(t *testing.T) {
 // A file goes to a model with the same features alone.
 func TestFleetImportOfOtherFeatures(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	file := files.Write(t, "pi3.fleet", string(taught(t, "pi3", "rms")))
+	file := files.Write(t, "pi3.fleet", string(encoded(t, "pi3", "rms")))
 	if code, out, errOut := edge(t, "fleet", "import", file, "-c", millNode(t, b, "peak")); code != exit.Runtime || !strings.Contains(errOut, "other features") {
 		t.Errorf("it exits with %d and prints %q", code, out+errOut)
 	}
@@ -73,7 +58,7 @@ func TestFleetImportOfOtherFeatures(t *testing.T) {
 func TestFleetImportOfRunningNode(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	b.Retain(t, "edge/pi3/state", "online")
-	file := files.Write(t, "pi3.fleet", string(taught(t, "pi3", "rms")))
+	file := files.Write(t, "pi3.fleet", string(encoded(t, "pi3", "rms")))
 	if code, out, errOut := edge(t, "fleet", "import", file, "-c", millNode(t, b, "rms")); code != exit.Usage || !strings.Contains(errOut, "names of their own") {
 		t.Errorf("it exits with %d and prints %q", code, out+errOut)
 	}
@@ -100,7 +85,7 @@ func TestFleetForgetOfRunningNode(t *testing.T) {
 	config := millNode(t, b, "rms")
 	for _, state := range []string{"offline", "online"} {
 		b.Retain(t, "edge/pi3/state", state)
-		b.Retain(t, "edge/fleet/mill/pi3", string(taught(t, "pi3", "rms")))
+		b.Retain(t, "edge/fleet/mill/pi3", string(encoded(t, "pi3", "rms")))
 		code, out, errOut := edge(t, "fleet", "forget", "pi3", "--yes", "-c", config)
 		warned := strings.Contains(errOut, "pi3 is online: if it is still in fleet mill, it publishes again")
 		if code != exit.OK || !strings.Contains(out, "has removed pi3") || warned != (state == "online") {
@@ -114,7 +99,7 @@ func TestFleetForgetOfRunningNode(t *testing.T) {
 func TestFleetForgetLooksFirst(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	config := millNode(t, b, "rms")
-	b.Retain(t, "edge/fleet/mill/pi3", string(taught(t, "pi3", "rms")))
+	b.Retain(t, "edge/fleet/mill/pi3", string(encoded(t, "pi3", "rms")))
 	b.Retain(t, "edge/fleet/mill/pi4", "EFC?")
 	for name, want := range map[string]string{
 		"pi3": "Remove what pi3 has taught fleet mill (version 1.2 with 100 labels, ",

@@ -7,30 +7,16 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
-	"edge/model"
 	"edge/online/fleet"
+	"edge/test/fleettest"
 )
 
 // contributionOf returns the encoded contribution of a member whose model has other features.
 func contributionOf(t *testing.T, member string) string {
 	t.Helper()
-	h := fleet.Header{
-		Member: member, Version: fleet.Version{Epoch: 1, Sequence: 2}, Features: 7, N: 90,
-		Classes: []string{"ok", "worn"}, Counts: []uint64{60, 30}, Horizons: []float64{500}, Weights: []float64{1},
-	}
-	basis := fleet.Basis{Params: model.Params{M: 1, D: 1, Theta: make([]float64, 1+1+3)}, Scale: model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8}}
-	*basis.Params.LogitEps() = model.Logit(0.01)
-	c := fleet.New(h, basis, fleet.Bfloat16)
-	for k := range h.Classes {
-		if err := c.Put(0, k, []float64{90}, []float64{1}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	data, err := c.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return string(fleettest.Encode(t, fleettest.Contribution(t, fleet.Header{
+		Member: member, Version: fleet.Version{Epoch: 1, Sequence: 2}, Features: 7, N: 90, Classes: []string{"ok", "worn"}, Counts: []uint64{60, 30},
+	}, 1)))
 }
 
 // What the page asks for has the members of a model's fleet; without a fleet it has nothing of it.

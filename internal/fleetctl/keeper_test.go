@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,10 +16,10 @@ import (
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
-	"edge/model"
 	"edge/online/fleet"
 	"edge/stream/membership"
 	"edge/stream/mqtt"
+	"edge/test/fleettest"
 )
 
 const features = 7
@@ -29,32 +28,10 @@ const features = 7
 // encoding.
 func contribution(t *testing.T, sequence uint64, m int) (*fleet.Contribution, []byte) {
 	t.Helper()
-	const n = 100
-	h := fleet.Header{
-		Member: "pi3", Version: fleet.Version{Epoch: 1, Sequence: sequence}, Features: features, N: n,
-		Classes: []string{"a", "b"}, Counts: []uint64{n, 0}, Horizons: []float64{500}, Weights: []float64{1},
-	}
-	basis := fleet.Basis{Params: model.Params{M: m, D: 1, Theta: make([]float64, m+1+3)}, Scale: model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8}}
-	*basis.Params.LogitEps() = model.Logit(0.01)
-	c := fleet.New(h, basis, fleet.Bfloat16)
-	rng := rand.New(rand.NewPCG(sequence, uint64(m)))
-	for k := range h.Classes {
-		a := make([]float64, m*m)
-		for i := range m {
-			for j := range i {
-				a[i*m+j] = 0.1 * rng.NormFloat64() // so that it cannot be packed well
-			}
-			a[i*m+i] = n
-		}
-		if err := c.Put(0, k, a, make([]float64, m)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	data, err := c.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, data
+	c := fleettest.Contribution(t, fleet.Header{
+		Member: "pi3", Version: fleet.Version{Epoch: 1, Sequence: sequence}, Features: features, N: 100, Classes: []string{"a", "b"}, Counts: []uint64{100, 0},
+	}, m)
+	return c, fleettest.Encode(t, c)
 }
 
 func keeper(b *brokertest.Broker) *Keeper {

@@ -3,7 +3,6 @@ package membership
 import (
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -11,39 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"edge/model"
-	"edge/model/dense"
 	"edge/online/fleet"
+	"edge/test/fleettest"
 )
 
 // contribution returns a small contribution with n labels, of a basis with m inducing
 // points.
 func contribution(t testing.TB, member string, n uint64, m int) *fleet.Contribution {
 	t.Helper()
-	h := fleet.Header{
-		Member: member, Features: 7, N: n, Classes: []string{"a", "b"}, Counts: []uint64{n, 0}, Horizons: []float64{500}, Weights: []float64{1},
-	}
-	basis := fleet.Basis{
-		Params: model.Params{M: m, D: 1, Theta: make([]float64, m+1+3)},
-		Scale:  model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8},
-	}
-	*basis.Params.LogitEps() = model.Logit(0.01)
-	c := fleet.New(h, basis, fleet.Bfloat16)
-	rng := rand.New(rand.NewPCG(n, uint64(m)))
-	for k := range h.Classes {
-		a, r := make([]float64, m*m), make([]float64, m*m)
-		for i := range m {
-			for j := range i {
-				r[i*m+j] = 16 * rng.NormFloat64() // so that it cannot be packed well
-			}
-			r[i*m+i] = math.Sqrt(float64(n))
-		}
-		dense.SymmetricProduct(false, true, m, m, r, m, r, m, a, m)
-		if err := c.Put(0, k, a, make([]float64, m)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return c
+	return fleettest.Contribution(t, fleet.Header{Member: member, Features: 7, N: n, Classes: []string{"a", "b"}, Counts: []uint64{n, 0}}, m)
 }
 
 // world is a broker with its clients, and a clock.
