@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"edge/internal/config"
@@ -113,5 +114,19 @@ func (d *Daemon) logReady(name string, kept *persist.Recovered, restored uint64)
 		scores := l.Scores()
 		d.log.Info("model ready", "model", name, "restored", restored, "replayed", replayed, "pending", pending,
 			"samples", scores.N, "classes", len(scores.Classes), "digest", l.Digest())
+		if more := undeclared(l); len(more) > 0 {
+			d.log.Warn("the model has classes that its closed list, classes.names, lacks; they stay, and labels of them are learnt: request class_remove, or list them", "model", name, "classes", more)
+		}
 	}
+}
+
+// undeclared returns the classes of a model that a closed list of classes in its configuration lacks.
+func undeclared(l *online.Learner) []string {
+	declared, list := l.Config().Classes, l.ClassList()
+	if declared.Open {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(list.Names), func(name string) bool {
+		return slices.Contains(list.Imported, name) || slices.ContainsFunc(declared.Names, func(d string) bool { return d == name || list.Former[d] == name })
+	})
 }

@@ -97,6 +97,39 @@ func TestLabelsThatClassesRefuse(t *testing.T) {
 	}
 }
 
+// A start under a closed list that lacks a class of the state keeps the class, and says so. A class that was renamed
+// is not missing.
+func TestStartWithoutAClass(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	cfg := recoverable(t, b.URL())
+	crashed(t, cfg, 60)
+	for _, c := range []struct {
+		names []string // none: open
+		want  int
+	}{{nil, 0}, {[]string{"a", "b", "c"}, 0}, {[]string{"a", "b"}, 1}} {
+		m := cfg.Models["m"]
+		m.Learner.Classes.Open, m.Learner.Classes.Names = c.names == nil, c.names
+		cfg.Models["m"] = m
+		log := new(harness.Log)
+		d, err := New(cfg, slog.New(slog.NewTextHandler(log, nil)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := startRun(t, d, log)
+		<-d.Loop("m").Recovered()
+		stop()
+		if text := log.String(); strings.Count(text, `classes.names, lacks; they stay, and labels of them are learnt: request class_remove, or list them" model=m classes=[c]`) != c.want {
+			t.Errorf("under %q it logs\n%s", c.names, text)
+		}
+		if learnt := d.Loop("m").Learner(); c.names != nil {
+			learnt.Add(&online.Event{Kind: online.ClassRename, Label: "a", Name: "fine"})
+			if more := undeclared(learnt); len(more) != c.want {
+				t.Errorf("after a renaming the list lacks %q", more)
+			}
+		}
+	}
+}
+
 // startRecovering starts a daemon on a state file that crashed has written.
 func startRecovering(t *testing.T, cfg *config.Config) *recovering {
 	t.Helper()
