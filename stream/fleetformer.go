@@ -39,6 +39,7 @@ func (n *Node) leaveFormerFleets(known []string) {
 		}
 	}
 	for _, name := range names {
+		n.renamed(name, known)
 		if len(concepts) == 0 {
 			continue
 		}
@@ -47,6 +48,19 @@ func (n *Node) leaveFormerFleets(known []string) {
 		n.log.Warn("fleet: fleet_renamed", "detail", detail)
 		n.report.event("", "fleet_renamed", detail)
 	}
+}
+
+// renamed tells that this node had another name, under which the broker keeps what it has retained.
+func (n *Node) renamed(former string, known []string) {
+	topics := fmt.Sprintf("-t '%s/%s/#'", n.cfg.MQTT.BaseTopic, former)
+	for _, filter := range known {
+		if strings.Contains(filter, "/device/"+deviceID(former, "")) {
+			topics += fmt.Sprintf(" -t '%s'", filter)
+		}
+	}
+	detail := fmt.Sprintf("this node was %s before, and the broker keeps what it has published so: unless another device has that name now, mosquitto_sub %s --retained-only --remove-retained -W 3 removes it", former, topics)
+	n.log.Warn("the node has another name", "detail", detail)
+	n.report.event("", "node_renamed", detail)
 }
 
 // leaveFormerFleet removes the own contribution of a fleet from the broker.
