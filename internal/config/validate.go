@@ -88,12 +88,17 @@ func (c *Config) Validate() error {
 	return c.checkNode()
 }
 
+const maxModelName = 64 // bytes, as persist stores them
+
 // checkModel returns the errors of a model, each with its key.
 func (c *Config) checkModel(name string) error {
 	var errs problems
 	key, m := "models."+name, c.Models[name]
 	if name != stream.NodeName(name) {
 		errs.add(key, "the name is a level of topics: want [a-z0-9_-]")
+	}
+	if len(name) > maxModelName {
+		errs.add(key, "the name has %d bytes, and the state file takes %d", len(name), maxModelName)
 	}
 	learner, err := c.Learner(name)
 	if err != nil {
