@@ -14,6 +14,7 @@ import (
 	"edge/online"
 	"edge/persist"
 	"edge/test/files"
+	"edge/test/harness"
 )
 
 // check refuses the configurations that run refuses, before it connects, and warns
@@ -97,7 +98,7 @@ func TestCheckLooksAtFiles(t *testing.T) {
 // and reset would look for it. check, which a person runs without the service's environment,
 // warns.
 func TestUnsetVariableOfTheState(t *testing.T) {
-	path := files.Write(t, "edge.yaml", minimal+`store: {path: "${EDGE_NOT_SET}/edge.db"}`+"\n")
+	path := files.Write(t, "edge.yaml", harness.Minimal+`store: {path: "${EDGE_NOT_SET}/edge.db"}`+"\n")
 	for command, tc := range map[string]struct {
 		args []string
 		code int
@@ -140,12 +141,12 @@ func remember(t *testing.T, path, model, shape string) {
 // A configuration that run refuses is refused by check and by config show.
 func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	for name, text := range map[string]string{
-		"all topics":          strings.Replace(minimal, "factory/+/vibration", `"#"`, 1),
-		"own topics":          strings.Replace(minimal, "factory/+/vibration", `"edge/#"`, 1),
-		"own topics of label": minimal + "labels: [{topics: ['+/+/bearing/prediction']}]\n",
-		"Home Assistant's":    strings.Replace(minimal, "factory/+/vibration", `"homeassistant/#"`, 1) + "homeassistant: {enabled: true}\n",
-		"model called state":  strings.Replace(minimal, "bearing", "state", 1),
-		"stream twice":        strings.Replace(minimal, "[vibration]", "[vibration, vibration]", 1),
+		"all topics":          strings.Replace(harness.Minimal, "factory/+/vibration", `"#"`, 1),
+		"own topics":          strings.Replace(harness.Minimal, "factory/+/vibration", `"edge/#"`, 1),
+		"own topics of label": harness.Minimal + "labels: [{topics: ['+/+/bearing/prediction']}]\n",
+		"Home Assistant's":    strings.Replace(harness.Minimal, "factory/+/vibration", `"homeassistant/#"`, 1) + "homeassistant: {enabled: true}\n",
+		"model called state":  strings.Replace(harness.Minimal, "bearing", "state", 1),
+		"stream twice":        strings.Replace(harness.Minimal, "[vibration]", "[vibration, vibration]", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

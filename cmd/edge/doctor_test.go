@@ -61,7 +61,7 @@ func TestDelivery(t *testing.T) {
 			if kept := brokertest.Retained(t, b.URL(), "edge/test/+/kept"); kept != "" {
 				t.Errorf("the broker still keeps %q", kept)
 			}
-			code, out, errOut = doctorFindings(t, config, func(code int, out string) bool {
+			code, out, errOut = harness.DoctorFindings(t, edge, config, func(code int, out string) bool {
 				return code == tc.code && findingIs(out, "shared subscriptions", tc.shared) && findingIs(out, "retained messages", tc.retained)
 			})
 			if code != tc.code {
@@ -86,7 +86,7 @@ func TestExposedSecretIsTold(t *testing.T) {
 	if err := os.Chmod(secret, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Replace(minimal, "servers: [mqtt://broker.lan]", "servers: ['mqtt://127.0.0.1:1'], username: u, password: {file: "+secret+"}", 1)
+	text := strings.Replace(harness.Minimal, "servers: [mqtt://broker.lan]", "servers: ['mqtt://127.0.0.1:1'], username: u, password: {file: "+secret+"}", 1)
 	config := files.Write(t, "edge.yaml", text+"\nstore: {path: "+filepath.Join(t.TempDir(), "edge.db")+"}\nhttp: {listen: ''}\n")
 	_, out, errOut := edge(t, "check", "-c", config)
 	if !strings.Contains(out, "any user may read or change the password (chmod o= "+secret) {
@@ -96,19 +96,6 @@ func TestExposedSecretIsTold(t *testing.T) {
 	if !strings.Contains(errOut, "any user may read or change the password") || strings.Contains(errOut, "hunter2") {
 		t.Errorf("run prints %s", errOut)
 	}
-}
-
-// doctorFindings runs the command with --json until good accepts its output. Each
-// run has more patience than the previous one: on a loaded machine a broker answers
-// later.
-func doctorFindings(t *testing.T, config string, good func(code int, out string) bool) (code int, out, errOut string) {
-	t.Helper()
-	for _, times := range []string{"1", "4", "16"} {
-		if code, out, errOut = edge(t, "doctor", "-c", config, "--json", "--patience", times); good(code, out) {
-			break
-		}
-	}
-	return code, out, errOut
 }
 
 // findingIs reports whether the finding of a check begins with a text, whose first
@@ -164,7 +151,7 @@ func TestDoctorFindsLimits(t *testing.T) {
 				return brokertest.MosquittoWith(t, addr, strings.ReplaceAll(tc.settings, "{folder}", folder))
 			})
 			config, _ := harness.WaveformConfig(t, b.URL())
-			code, out, errOut := doctorFindings(t, config, func(code int, out string) bool {
+			code, out, errOut := harness.DoctorFindings(t, edge, config, func(code int, out string) bool {
 				for check, want := range tc.want {
 					if !findingIs(out, check, want) {
 						return false

@@ -86,7 +86,7 @@ func TestCommandsAreExplained(t *testing.T) {
 // Commands that fail say why, and what to do. Long: they are one table.
 func TestExitCodes(t *testing.T) {
 	table := harness.TableFile(t, "table.csv", 40)
-	valid := files.Write(t, "edge.yaml", minimal)
+	valid := files.Write(t, "edge.yaml", harness.Minimal)
 	missing := filepath.Join(t.TempDir(), "none")
 	for name, tc := range map[string]struct {
 		args []string
@@ -138,7 +138,7 @@ func TestExitCodes(t *testing.T) {
 		"features of other names":   {[]string{"eval", table, "-c", valid}, exit.Runtime, "no columns of the file: rms, kurtosis, peak_hz; the columns are x, y"},
 		"no such model":             {[]string{"eval", table, "-c", valid, "--model", "m"}, exit.Config, `no model is called "m"; the configuration has bearing`},
 		"no broker":                 {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1"}, exit.Broker, "connect to the broker"},
-		"no broker to check":        {[]string{"check", "-c", files.Write(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exit.Broker, "connect to the broker"},
+		"no broker to check":        {[]string{"check", "-c", files.Write(t, "e.yaml", strings.Replace(harness.Minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exit.Broker, "connect to the broker"},
 		"address with a password":   {[]string{"replay", table, "--broker", "mqtt://u:hunter2@127.0.0.1:1"}, exit.Usage, "want username and password as keys"},
 		"password file is missing":  {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1", "--username", "u", "--password-file", missing}, exit.Config, "no such file"},
 		"labels of no kind":         {[]string{"replay", table, "--labels", "late"}, exit.Usage, "want inline, delayed, asked or none"},
@@ -265,9 +265,3 @@ control: {enabled: true}
 		}
 	}
 }
-
-const minimal = `
-mqtt: {servers: [mqtt://broker.lan]}
-streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]}}
-models: {bearing: {streams: [vibration]}}
-`

@@ -17,6 +17,7 @@ import (
 	"edge/persist"
 	"edge/stream/mqtt"
 	"edge/test/files"
+	"edge/test/harness"
 )
 
 // fakeHost returns a machine with these files.
@@ -135,7 +136,7 @@ func TestMountsAreJudged(t *testing.T) {
 // The own certificate, too, is told before it ends.
 func TestOwnCertificateIsJudged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "client")
-	cfg := parsed(t, minimal)
+	cfg := harness.Parsed(t, harness.Minimal)
 	cfg.MQTT.TLS.Cert, cfg.MQTT.TLS.Key = path+".pem", path+".key"
 	c := files.Certificate(t, path, "edge", nil, nil).Leaf // for an hour
 	d := diagnosis.New()
@@ -161,7 +162,7 @@ func TestSpaceIsJudged(t *testing.T) {
 		"plenty": {1 << 30, "ok free space"}, "less than max_size": {100 << 20, "warn free space"}, "none": {100 << 10, "fail free space"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := parsed(t, minimal)
+			cfg := harness.Parsed(t, harness.Minimal)
 			h := fakeHost(t, nil)
 			h.space = func(string) (uint64, uint64, bool) { return tc.free, 32 << 30, true }
 			d := diagnosis.New()
@@ -169,17 +170,6 @@ func TestSpaceIsJudged(t *testing.T) {
 			expect(t, d, tc.want)
 		})
 	}
-}
-
-// parsed returns a configuration whose state is in a folder of its own.
-func parsed(t *testing.T, text string) *config.Config {
-	t.Helper()
-	cfg, err := config.Parse("edge.yaml", []byte(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Store.Path = filepath.Join(t.TempDir(), "edge.db")
-	return cfg
 }
 
 func TestMachineIsJudged(t *testing.T) {
@@ -213,7 +203,7 @@ func TestMachineIsJudged(t *testing.T) {
 		"memory, unknown": {want: "ok memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg, h := parsed(t, minimal), fakeHost(t, tc.files)
+			cfg, h := harness.Parsed(t, harness.Minimal), fakeHost(t, tc.files)
 			if tc.change != nil {
 				tc.change(cfg, &h)
 			}
@@ -226,7 +216,7 @@ func TestMachineIsJudged(t *testing.T) {
 
 // The bytes of a day, against a calculation by hand.
 func TestEnduranceOfADay(t *testing.T) {
-	cfg := parsed(t, minimal) // one stream; checkpoints every 5m or 5000 samples
+	cfg := harness.Parsed(t, harness.Minimal) // one stream; checkpoints every 5m or 5000 samples
 	for _, tc := range []struct {
 		rate    float64
 		commits float64 // a day
@@ -250,7 +240,7 @@ func TestEnduranceOfADay(t *testing.T) {
 // is left.
 func TestEnduranceIsMeasured(t *testing.T) {
 	measure := func(inducing string) Endurance {
-		cfg := parsed(t, strings.Replace(minimal, "streams: [vibration]", "streams: [vibration], inducing: "+inducing, 1))
+		cfg := harness.Parsed(t, strings.Replace(harness.Minimal, "streams: [vibration]", "streams: [vibration], inducing: "+inducing, 1))
 		folder := t.TempDir()
 		w, err := MeasureEndurance(t.Context(), cfg, folder, 2, time.Minute)
 		if err != nil {
@@ -262,7 +252,7 @@ func TestEnduranceIsMeasured(t *testing.T) {
 		return w
 	}
 	small, large := measure("20"), measure("100")
-	learner, err := parsed(t, strings.Replace(minimal, "streams: [vibration]", "streams: [vibration], inducing: 100", 1)).Learner("")
+	learner, err := harness.Parsed(t, strings.Replace(harness.Minimal, "streams: [vibration]", "streams: [vibration], inducing: 100", 1)).Learner("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +286,7 @@ func TestMemoryDoesNotWear(t *testing.T) {
 	for kind, want := range map[string]string{"ext4": "warn wear: ", "tmpfs": "ok wear: "} {
 		h := fakeHost(t, map[string]string{"proc/self/mountinfo": "22 1 179:2 / / rw - " + kind + " none rw\n"})
 		h.space = func(string) (uint64, uint64, bool) { return 1 << 29, 1 << 29, true }
-		cfg := parsed(t, minimal)
+		cfg := harness.Parsed(t, harness.Minimal)
 		cfg.Store.Path = filepath.Join(t.TempDir(), "edge.db")
 		d := diagnosis.New()
 		examineEndurance(t.Context(), d, cfg, 1000, h, patient(1).writing)
@@ -308,7 +298,7 @@ func TestMemoryDoesNotWear(t *testing.T) {
 }
 
 func TestSpeedIsMeasured(t *testing.T) {
-	learner, err := parsed(t, minimal).Learner("")
+	learner, err := harness.Parsed(t, harness.Minimal).Learner("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,12 +324,6 @@ func TestServers(t *testing.T) {
 		t.Error("loopback servers are not distinguished from others")
 	}
 }
-
-const minimal = `
-mqtt: {servers: [mqtt://broker.lan]}
-streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]}}
-models: {bearing: {streams: [vibration]}}
-`
 
 // TestUnusedState examines a state file whose model has another name in the configuration, and a damaged one.
 func TestUnusedState(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"edge/stream/codec"
+	"edge/test/harness"
 )
 
 // Limits come from machine, unit and environment, and the unit's files are read as
@@ -36,7 +37,7 @@ func TestMemoryBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("GOMEMLIMIT", tc.goal)
-			cfg := parsed(t, minimal)
+			cfg := harness.Parsed(t, harness.Minimal)
 			cfg.MemoryLimit = tc.limit
 			got := fakeHost(t, tc.files).memoryBounds(cfg)
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(memoryBound{})); diff != "" {
@@ -58,7 +59,7 @@ func TestFootprint(t *testing.T) {
 	allowed := []memoryBound{{64 << 20, "MemoryMax", false}, {45 << 20, "GOMEMLIMIT", true}} // of the unit
 	for more, warnings := range map[string]int{"": 0, ", classes: {max: 64}": 1, ", classes: {max: 250}": 2} {
 		var out bytes.Buffer
-		f := footprintOf(parsed(t, fmt.Sprintf(two, more)))
+		f := footprintOf(harness.Parsed(t, fmt.Sprintf(two, more)))
 		f.describe(&out, allowed)
 		if n := strings.Count(out.String(), "warning  memory"); n != warnings || !strings.Contains(out.String(), "with the 0 classes of now") {
 			t.Errorf("models%s: %d warnings, want %d: %s", more, n, warnings, out.String())
@@ -74,7 +75,7 @@ func TestFootprint(t *testing.T) {
 		fmt.Sprintf(fleet, 100, ", max_members: 300, members: ["+strings.Repeat("a, ", 300)+"]}, classes: {max: 2"): "warning  memory: ",
 	} {
 		var out bytes.Buffer
-		f := footprintOf(parsed(t, fmt.Sprintf(two, more)))
+		f := footprintOf(harness.Parsed(t, fmt.Sprintf(two, more)))
 		f.describe(&out, allowed)
 		if warned := strings.Contains(out.String(), "warning"); !strings.Contains(out.String(), want) || warned != strings.HasPrefix(want, "warning") {
 			t.Errorf("models%s: want %q: %s", more, want, out.String())

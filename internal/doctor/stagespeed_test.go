@@ -11,6 +11,7 @@ import (
 
 	"edge/internal/doctor/diagnosis"
 	"edge/test/files"
+	"edge/test/harness"
 )
 
 // The stage of each stream with signals is measured at its rate.
@@ -47,7 +48,7 @@ func TestStageIsMeasured(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := parsed(t, "mqtt: {servers: [mqtt://broker.lan]}\nstreams: {s: "+tc.stream+"}\nmodels: {m: {streams: [s]}}\n")
+			cfg := harness.Parsed(t, "mqtt: {servers: [mqtt://broker.lan]}\nstreams: {s: "+tc.stream+"}\nmodels: {m: {streams: [s]}}\n")
 			v, err := measureStage(t.Context(), cfg.Streams["s"], time.Millisecond)
 			if err != nil {
 				t.Fatal(err)
@@ -73,10 +74,10 @@ func TestStageIsMeasured(t *testing.T) {
 
 // Streams of finished samples have no such line.
 func TestNoStageIsMeasured(t *testing.T) {
-	cfg := parsed(t, minimal)
+	cfg := harness.Parsed(t, harness.Minimal)
 	cfg.Store.Path = t.TempDir() + "/edge.db"
 	d := diagnosis.New()
-	examine(t.Context(), d, cfg, fakeHost(t, nil), Options{Path: files.Write(t, "edge.yaml", minimal), Rate: 1, Offline: true, Progress: func(string) {}}, patient(1))
+	examine(t.Context(), d, cfg, fakeHost(t, nil), Options{Path: files.Write(t, "edge.yaml", harness.Minimal), Rate: 1, Offline: true, Progress: func(string) {}}, patient(1))
 	if strings.Contains(d.String(), "signals") {
 		t.Errorf("it finds\n%s", d)
 	}

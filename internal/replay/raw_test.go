@@ -10,12 +10,13 @@ import (
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/test/files"
+	"edge/test/harness"
 )
 
 // routed returns the configuration of a stream with these keys.
 func routed(t *testing.T, keys string) *config.Config {
 	t.Helper()
-	return parsed(t, "mqtt: {servers: [mqtt://broker.lan]}\nstreams: {s: {"+keys+"}}\nmodels: {m: {streams: [s]}}\n")
+	return harness.Parsed(t, "mqtt: {servers: [mqtt://broker.lan]}\nstreams: {s: {"+keys+"}}\nmodels: {m: {streams: [s]}}\n")
 }
 
 // A row goes to the topics that the stream's template names.
@@ -62,7 +63,7 @@ func TestRoutesOfSignals(t *testing.T) {
 
 // The stream is found whose signals a file has.
 func TestOpenRaw(t *testing.T) {
-	cfg := parsed(t, `
+	cfg := harness.Parsed(t, `
 mqtt: {servers: [mqtt://broker.lan]}
 streams:
   a: {topics: [lab/a], signals: [x, y]}

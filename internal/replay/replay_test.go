@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"edge/internal/dataset"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
+	"edge/test/harness"
 )
 
 func TestSampleMessages(t *testing.T) {
@@ -101,7 +101,7 @@ func TestLoopOfAFileThatChanges(t *testing.T) {
 
 // A replay reads its file twice, and so refuses standard input and pipes.
 func TestReplayOfAPipe(t *testing.T) {
-	for _, config := range []*config.Config{nil, parsed(t, minimal)} {
+	for _, config := range []*config.Config{nil, harness.Parsed(t, harness.Minimal)} {
 		_, err := File(t.Context(), &Source{Path: "-"}, &Player{Labels: "inline", Topic: "factory/p7/vibration"}, mqtt.Config{}, config, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), "standard input is no file, and is read twice: write it to a file first") {
 			t.Errorf("error %v", err)
@@ -129,7 +129,7 @@ func TestTopicsWithWildcards(t *testing.T) {
 // Rows go to a topic of a stream of the configuration, or replay refuses to start.
 func TestTopicOfAReplay(t *testing.T) {
 	stream := func(topics string) *config.Config {
-		return parsed(t, strings.Replace(minimal, "topics: [factory/+/vibration]", "topics: "+topics, 1))
+		return harness.Parsed(t, strings.Replace(harness.Minimal, "topics: [factory/+/vibration]", "topics: "+topics, 1))
 	}
 	for name, tc := range map[string]struct {
 		cfg        *config.Config
@@ -140,7 +140,7 @@ func TestTopicOfAReplay(t *testing.T) {
 		"shared subscription":  {stream("[$share/g/sensors/#]"), "sensors/gas", ""},
 		"the only one":         {stream("[lab/gas]"), "lab/gas", ""},
 		"one of several":       {stream("[lab/gas, lab/air]"), "", "takes sensors/gas: give --topic one that matches lab/gas or lab/air"},
-		"of an input":          {parsed(t, strings.Replace(minimal, "topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]", "inputs: {a: {topics: [lab/+/a], signals: [x]}, b: {topics: [lab/+/b], signals: [y]}}, window: {length: 2}", 1)), "", "give --topic one that matches lab/+/a or lab/+/b"},
+		"of an input":          {harness.Parsed(t, strings.Replace(harness.Minimal, "topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]", "inputs: {a: {topics: [lab/+/a], signals: [x]}, b: {topics: [lab/+/b], signals: [y]}}, window: {length: 2}", 1)), "", "give --topic one that matches lab/+/a or lab/+/b"},
 		"only with a wildcard": {stream("[lab/+/gas]"), "", "give --topic one that matches lab/+/gas"},
 	} {
 		got, err := topicOf("gas", tc.cfg)
@@ -153,25 +153,25 @@ func TestTopicOfAReplay(t *testing.T) {
 // Delayed labels go to topics that the configuration takes, or replay refuses to start.
 func TestLabelTopicsOfAReplay(t *testing.T) {
 	const row, recording = "rms,kurtosis,peak_hz,state\n1,2,3,a\n", "t,x,label\n1,1,a\n2,2,a\n"
-	signals := strings.Replace(minimal, "topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]", "topics: [factory/+/x], topic_template: 'factory/{device}/x', signals: [x], window: {length: 2}", 1)
+	signals := strings.Replace(harness.Minimal, "topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]", "topics: [factory/+/x], topic_template: 'factory/{device}/x', signals: [x], window: {length: 2}", 1)
 	for name, tc := range map[string]struct {
 		text, config string
 		want         string // in place of the topics that lack; "": labels are taken
 	}{
-		"no labels":               {row, minimal, "takes no labels on factory/p7/vibration/label: add"},
-		"other topics":            {row, minimal + "labels: [{topics: [factory/+/label]}]\n", "takes no labels on factory/p7/vibration/label"},
-		"their topic":             {row, minimal + "labels: [{topics: [factory/+/vibration/label]}]\n", ""},
-		"a shared subscription":   {row, minimal + "labels: [{topics: ['$share/g/factory/#']}]\n", ""},
-		"for the newest sample":   {row, minimal + "labels: [{topics: [factory/+/vibration/label], last: true, id: ''}]\n", "takes no labels on factory/p7/vibration/label"},
-		"a stream without ids":    {row, strings.NewReplacer("factory/+/vibration", "'factory/#'", "peak_hz]", "peak_hz], id: ''").Replace(minimal), "takes no labels on factory/p7/vibration/label"},
-		"the stream's":            {row, strings.Replace(minimal, "factory/+/vibration", "'factory/#'", 1), ""},
+		"no labels":               {row, harness.Minimal, "takes no labels on factory/p7/vibration/label: add"},
+		"other topics":            {row, harness.Minimal + "labels: [{topics: [factory/+/label]}]\n", "takes no labels on factory/p7/vibration/label"},
+		"their topic":             {row, harness.Minimal + "labels: [{topics: [factory/+/vibration/label]}]\n", ""},
+		"a shared subscription":   {row, harness.Minimal + "labels: [{topics: ['$share/g/factory/#']}]\n", ""},
+		"for the newest sample":   {row, harness.Minimal + "labels: [{topics: [factory/+/vibration/label], last: true, id: ''}]\n", "takes no labels on factory/p7/vibration/label"},
+		"a stream without ids":    {row, strings.NewReplacer("factory/+/vibration", "'factory/#'", "peak_hz]", "peak_hz], id: ''").Replace(harness.Minimal), "takes no labels on factory/p7/vibration/label"},
+		"the stream's":            {row, strings.Replace(harness.Minimal, "factory/+/vibration", "'factory/#'", 1), ""},
 		"signals, no labels":      {recording, signals, "takes no labels on factory/+/x/label"},
 		"signals, a state":        {recording, signals + "labels: [{topics: [factory/+/x/label], sticky: true}]\n", "takes no labels on factory/+/x/label"},
 		"signals, of all devices": {recording, signals + "labels: [{topics: [factory/+/x/label]}]\n", ""},
 		"signals, of one device":  {recording, signals + "labels: [{topics: [factory/p7/x/label]}]\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg, src := parsed(t, tc.config), &Source{Path: tableOf(t, tc.text)}
+			cfg, src := harness.Parsed(t, tc.config), &Source{Path: tableOf(t, tc.text)}
 			p := &Player{Labels: "delayed"}
 			if tc.text == row {
 				p.Topic = "factory/p7/vibration"
@@ -190,16 +190,16 @@ func TestLabelTopicsOfAReplay(t *testing.T) {
 func TestClassesOfAReplay(t *testing.T) {
 	const row = "rms,kurtosis,peak_hz,state\n1,2,3,1\n1,2,3,2\n1,2,3,\n"
 	inline := func(words string) string {
-		return strings.Replace(minimal, "peak_hz]", "peak_hz], label_map: {"+words+"}", 1)
+		return strings.Replace(harness.Minimal, "peak_hz]", "peak_hz], label_map: {"+words+"}", 1)
 	}
 	for name, tc := range map[string]struct{ config, labels, want string }{
-		"no map":        {minimal, "inline", "1 2"},
+		"no map":        {harness.Minimal, "inline", "1 2"},
 		"of the stream": {inline("1: ok, 2: ''"), "inline", "ok "},
 		"of the topic":  {inline("1: ok, 2: worn") + "labels: [{topics: ['factory/+/vibration/label'], map: {1: a, 2: b}}]\n", "delayed", "a b"},
 		"lacks one":     {inline("1: ok"), "inline", `the label "2" is not in the map of labels, which has 1, ok`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg, src := parsed(t, tc.config), &Source{Path: tableOf(t, row)}
+			cfg, src := harness.Parsed(t, tc.config), &Source{Path: tableOf(t, row)}
 			cfg.MQTT.Servers = []string{"mqtt://127.0.0.1:0"} // where nothing listens
 			p := &Player{Labels: tc.labels, Topic: "factory/p7/vibration", Fraction: 1}
 			_, err := File(t.Context(), src, p, cfg.MQTT, cfg, io.Discard)
@@ -217,7 +217,7 @@ func TestClassesOfAReplay(t *testing.T) {
 // Labels that topics under labels have other words for are sent as the classes.
 func TestWordsOfAReplay(t *testing.T) {
 	const words = "labels: [{topics: [t/state], map: {1: ok, 2: worn}}]\n"
-	cfg, src := parsed(t, minimal+words), &Source{Path: tableOf(t, "rms,kurtosis,peak_hz,state\n1,2,3,1\n1,2,3,2\n")}
+	cfg, src := harness.Parsed(t, harness.Minimal+words), &Source{Path: tableOf(t, "rms,kurtosis,peak_hz,state\n1,2,3,1\n1,2,3,2\n")}
 	format, _, err := formatOn(src, cfg, "factory/p7/vibration")
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestWordsOfAReplay(t *testing.T) {
 	if s, err := dataset.Summarize(src.Path, format); err != nil || strings.Join(s.Classes, " ") != "ok worn" {
 		t.Errorf("classes %q, %v", s.Classes, err)
 	}
-	cfg = parsed(t, strings.Replace(minimal, "features: [rms, kurtosis, peak_hz]", "signals: [rms], window: {length: message, max_gap: 1s}", 1)+words)
+	cfg = harness.Parsed(t, strings.Replace(harness.Minimal, "features: [rms, kurtosis, peak_hz]", "signals: [rms], window: {length: message, max_gap: 1s}", 1)+words)
 	src.Path = tableOf(t, "t,rms,label\n1,2,1\n9,2,2\n")
 	raw, err := openRaw(src, cfg, "factory/p7/vibration")
 	if err != nil {
@@ -240,7 +240,7 @@ func TestWordsOfAReplay(t *testing.T) {
 // A map that swaps two names is applied once to delayed labels: by the daemon.
 func TestSwappedNamesOfAReplay(t *testing.T) {
 	const swapped = "labels: [{topics: ['factory/+/vibration/label'], map: {ok: worn, worn: ok}}, {topics: [t/state], map: {2: ok}}]\n"
-	cfg, src := parsed(t, minimal+swapped), &Source{Path: tableOf(t, "rms,kurtosis,peak_hz,state\n1,2,3,ok\n1,2,3,2\n1,2,3,ok\n")}
+	cfg, src := harness.Parsed(t, harness.Minimal+swapped), &Source{Path: tableOf(t, "rms,kurtosis,peak_hz,state\n1,2,3,ok\n1,2,3,2\n1,2,3,ok\n")}
 	format, _, err := formatOn(src, cfg, "factory/p7/vibration")
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestSwappedNamesOfAReplay(t *testing.T) {
 // nothing, is refused before the first.
 func TestShapeOfAReplay(t *testing.T) {
 	of := func(keys string) string {
-		return strings.Replace(minimal, "peak_hz]", "peak_hz], on_missing: impute, "+keys, 1)
+		return strings.Replace(harness.Minimal, "peak_hz]", "peak_hz], on_missing: impute, "+keys, 1)
 	}
 	for name, tc := range map[string]struct {
 		config, labels string
@@ -285,7 +285,7 @@ func TestShapeOfAReplay(t *testing.T) {
 		"compressed":            {of("compression: zstd"), "inline", 1, "", "compression zstd are not written: a stream with compression: auto"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := parsed(t, tc.config).Streams["vibration"]
+			s := harness.Parsed(t, tc.config).Streams["vibration"]
 			p := &Player{Labels: tc.labels, Ahead: tc.ahead, Prefix: "r"}
 			if err := p.writeFor("vibration", s, true); tc.fail != "" || err != nil {
 				if tc.fail == "" || err == nil || !strings.Contains(err.Error(), tc.fail) {
@@ -315,15 +315,15 @@ func TestShapeOfAReplay(t *testing.T) {
 // Delayed labels have the paths of the entry, or of the stream, that takes them.
 func TestShapeOfDelayedLabels(t *testing.T) {
 	const topic = "factory/p7/vibration/label"
-	stream, rest, _ := strings.Cut(strings.Replace(minimal, "factory/+/vibration", "'factory/#'", 1), "}}\n")
+	stream, rest, _ := strings.Cut(strings.Replace(harness.Minimal, "factory/+/vibration", "'factory/#'", 1), "}}\n")
 	rest = "}}\n" + rest
 	for config, want := range map[string]string{
-		minimal + "labels: [{topics: ['" + topic + "']}]\n":                           `{"id":"r-1","label":"a"}`,
-		minimal + "labels: [{topics: ['" + topic + "'], id: of.id, label: class}]\n":  `{"class":"a","of":{"id":"r-1"}}`,
-		stream + ", id: i" + rest:                                                     `{"i":"r-1","label":"a"}`,
+		harness.Minimal + "labels: [{topics: ['" + topic + "']}]\n":                          `{"id":"r-1","label":"a"}`,
+		harness.Minimal + "labels: [{topics: ['" + topic + "'], id: of.id, label: class}]\n": `{"class":"a","of":{"id":"r-1"}}`,
+		stream + ", id: i" + rest: `{"i":"r-1","label":"a"}`,
 		stream + ", format: csv, columns: [id, rms, kurtosis, peak_hz, label]" + rest: "r-1,,,,a\n",
 	} {
-		as, err := takesLabels(parsed(t, config), topic)
+		as, err := takesLabels(harness.Parsed(t, config), topic)
 		if err != nil {
 			t.Errorf("%s: %v", config, err)
 			continue
@@ -339,28 +339,28 @@ func TestShapeOfDelayedLabels(t *testing.T) {
 // the wrong features.
 func TestColumnsOfAReplay(t *testing.T) {
 	const vibration = "factory/p7/vibration"
-	two := strings.Replace(minimal, "streams: {", "streams: {other: {topics: ['factory/#'], features: [x]}, ", 1)
+	two := strings.Replace(harness.Minimal, "streams: {", "streams: {other: {topics: ['factory/#'], features: [x]}, ", 1)
 	for name, tc := range map[string]struct {
 		text, config, topic string
 		columns             []string
 		want, fail          string
 	}{
-		"the same order":     {"rms,kurtosis,peak_hz,state\n1,2,3,a\n", minimal, vibration, nil, "[1 2 3]", ""},
-		"another order":      {"peak_hz,note,kurtosis,rms,state\n3,x,2,1,a\n", minimal, vibration, nil, "[1 2 3]", ""},
-		"another name":       {"kurtosis,rms,peak,state\n2,1,3,a\n", minimal, vibration, nil, "", "features that are no columns of the file: peak_hz; the columns are kurtosis, rms, peak"},
-		"fewer columns":      {"rms,kurtosis,state\n1,2,a\n", minimal, vibration, nil, "", "features that are no columns of the file: peak_hz"},
-		"given columns":      {"kurtosis,rms,peak,state\n2,1,3,a\n", minimal, vibration, []string{"rms", "kurtosis", "peak"}, "[1 2 3]", ""},
-		"no header":          {"1,2,3,a\n1,2,3,b\n", minimal, vibration, nil, "[1 2 3]", ""},
-		"no header, fewer":   {"1,2,a\n1,2,b\n", minimal, vibration, nil, "", "there are 2 where the model has 3 features"},
+		"the same order":     {"rms,kurtosis,peak_hz,state\n1,2,3,a\n", harness.Minimal, vibration, nil, "[1 2 3]", ""},
+		"another order":      {"peak_hz,note,kurtosis,rms,state\n3,x,2,1,a\n", harness.Minimal, vibration, nil, "[1 2 3]", ""},
+		"another name":       {"kurtosis,rms,peak,state\n2,1,3,a\n", harness.Minimal, vibration, nil, "", "features that are no columns of the file: peak_hz; the columns are kurtosis, rms, peak"},
+		"fewer columns":      {"rms,kurtosis,state\n1,2,a\n", harness.Minimal, vibration, nil, "", "features that are no columns of the file: peak_hz"},
+		"given columns":      {"kurtosis,rms,peak,state\n2,1,3,a\n", harness.Minimal, vibration, []string{"rms", "kurtosis", "peak"}, "[1 2 3]", ""},
+		"no header":          {"1,2,3,a\n1,2,3,b\n", harness.Minimal, vibration, nil, "[1 2 3]", ""},
+		"no header, fewer":   {"1,2,a\n1,2,b\n", harness.Minimal, vibration, nil, "", "there are 2 where the model has 3 features"},
 		"the second stream":  {"kurtosis,rms,peak_hz,state\n2,1,3,a\n", two, vibration, nil, "[1 2 3]", ""},
-		"samples of signals": {"x.mean,x.max,state\n1,2,a\n", strings.Replace(minimal, "features: [rms, kurtosis, peak_hz]", "signals: [x], window: {length: 4}", 1), vibration, nil, "", "stream vibration, which takes factory/p7/vibration, makes its samples of rows of signals: want a file that has a column for each"},
-		"another topic":      {"kurtosis,rms,peak,state\n2,1,3,a\n", minimal, "lab/x", nil, "[2 1 3]", ""},
+		"samples of signals": {"x.mean,x.max,state\n1,2,a\n", strings.Replace(harness.Minimal, "features: [rms, kurtosis, peak_hz]", "signals: [x], window: {length: 4}", 1), vibration, nil, "", "stream vibration, which takes factory/p7/vibration, makes its samples of rows of signals: want a file that has a column for each"},
+		"another topic":      {"kurtosis,rms,peak,state\n2,1,3,a\n", harness.Minimal, "lab/x", nil, "[2 1 3]", ""},
 		"no configuration":   {"kurtosis,rms,peak,state\n2,1,3,a\n", "", vibration, nil, "[2 1 3]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var cfg *config.Config
 			if tc.config != "" {
-				cfg = parsed(t, tc.config)
+				cfg = harness.Parsed(t, tc.config)
 			}
 			src := &Source{Path: tableOf(t, tc.text)}
 			src.Data.Columns = tc.columns
@@ -385,21 +385,4 @@ func TestColumnsOfAReplay(t *testing.T) {
 			}
 		})
 	}
-}
-
-const minimal = `
-mqtt: {servers: [mqtt://broker.lan]}
-streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]}}
-models: {bearing: {streams: [vibration]}}
-`
-
-// parsed returns a configuration whose state is in a folder of its own.
-func parsed(t *testing.T, text string) *config.Config {
-	t.Helper()
-	cfg, err := config.Parse("edge.yaml", []byte(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Store.Path = filepath.Join(t.TempDir(), "edge.db")
-	return cfg
 }

@@ -24,7 +24,7 @@ func TestDoctor(t *testing.T) {
 		d.Await("connected to the broker")
 		awaitOnline(t, b)
 		before := folderContent(t, filepath.Dir(store))
-		code, out, errOut := doctorFindings(t, config, func(code int, _ string) bool { return code == exit.OK })
+		code, out, errOut := harness.DoctorFindings(t, harness.Run, config, func(code int, _ string) bool { return code == exit.OK })
 		if code != exit.OK {
 			t.Fatalf("doctor exits with %d: %s%s", code, out, errOut)
 		}
@@ -59,16 +59,4 @@ func folderContent(t *testing.T, folder string) map[string]string {
 		t.Fatal(err)
 	}
 	return content
-}
-
-// doctorFindings runs the command with --json until good accepts its output. Each run
-// is more patient than the one before: on a loaded machine a broker answers later.
-func doctorFindings(t *testing.T, config string, good func(code int, out string) bool) (code int, out, errOut string) {
-	t.Helper()
-	for _, times := range []string{"1", "4", "16"} {
-		if code, out, errOut = harness.Run(t, "doctor", "-c", config, "--json", "--patience", times); good(code, out) {
-			break
-		}
-	}
-	return code, out, errOut
 }

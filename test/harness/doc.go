@@ -6,6 +6,8 @@
 //   - [Run] runs one command; [Start] starts `edge run` as a [Daemon].
 //   - [WaveformConfig] and [WaveformFile] write the configuration and the data of
 //     most tests; [Replay] publishes the file.
+//   - [Minimal] is the text of the smallest configuration; [Parsed] reads such a text.
+//   - [DoctorFindings] runs edge doctor as patiently as a loaded machine needs.
 //   - [Objects] returns what a command prints as JSON; [RemovesLeftovers] tests that a command
 //     removes the files of killed ones; [Log] is a log that a test reads.
 //   - [Tap] is a proxy between daemon and broker that records acknowledgements.
