@@ -7,33 +7,21 @@ import (
 	"sync"
 	"sync/atomic"
 
-	mochi "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/hooks/auth"
-	"github.com/mochi-mqtt/server/v2/listeners"
-
+	"edge/internal/broker/embedded"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 )
 
 func ExampleNewClient() {
-	broker := mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})
-	tcp := listeners.NewTCP(listeners.Config{ID: "tcp", Address: "127.0.0.1:0"})
-	if err := broker.AddHook(new(auth.AllowHook), nil); err != nil {
-		fmt.Println(err)
-		return
-	}
-	if err := broker.AddListener(tcp); err != nil {
+	broker, err := embedded.Start("127.0.0.1:0", embedded.Options{})
+	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer broker.Close()
-	if err := broker.Serve(); err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{"tcp://" + tcp.Address()}
+	cfg.Servers = []string{broker.URL()}
 	messages := mqtt.NewQueue(100, codec.MiB, mqtt.MessageSize)
 	counters := new(mqtt.Counters)
 	outbox := mqtt.NewOutbox(mqtt.DefaultOutboxConfig(), counters)
