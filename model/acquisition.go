@@ -13,8 +13,8 @@ func Entropy(probs []float64) (h float64) {
 	return h
 }
 
-// Margin returns the probability of the most probable class minus that of the next:
-// 1 when sure, 0 when two are equal. One class is certain.
+// Margin returns the largest of C class probabilities minus the second largest: 1 when
+// sure, 0 when two are equal. One class is certain.
 func Margin(probs []float64) float64 {
 	first, second := 0.0, 0.0
 	for _, p := range probs {

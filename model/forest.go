@@ -79,13 +79,16 @@ func RawTo(dst []float32, x []float64) {
 	}
 }
 
-// Leaf returns the leaf of tree t in which x is, as RawTo stored it.
+// Leaf returns the leaf of tree t in which x is, D features as RawTo stored them.
 func (f *Forest) Leaf(t int, x []float32) uint8 {
 	nodes, at := f.tree(t)
 	return nodes.leaf(at, x)
 }
 
 // LeavesTo stores the leaf of each tree in which x is in dst.
+//
+//	dst  trees
+//	x    D features, as RawTo stored them
 func (f *Forest) LeavesTo(dst []uint8, x []float32) { f.leavesFrom(0, dst, x) }
 
 // leavesFrom stores the leaves of the trees from t on in dst. It walks down four of them at

@@ -78,7 +78,7 @@ func (f *MemberForests) MeanTo(logs, answers []float64, x []float32, ws []float6
 	return ws
 }
 
-// MemberAnswers returns the features of the input of the last prediction, of p, as RawTo stored
+// MemberAnswers returns the D features of the input of the last prediction, of p, as RawTo stored
 // them, and the answers of p's members' forests, as MemberForests.MeanTo takes them; none
 // without members. Valid until the next call.
 func (ws *Workspace) MemberAnswers(p *Posterior) (x []float32, answers []float64) {
@@ -190,9 +190,9 @@ func (m *MemberForest) offset(answer, own []float64) float64 {
 	return of - to + math.Log(sumOf/sumTo)
 }
 
-// ForestAnswers returns two answers by class to the input of the last prediction, of p: that of
-// the blend with the members' forests alone, and that with the own forest alone; nil without
-// members. Valid until the next call.
+// ForestAnswers returns two answers to the input of the last prediction, of p, each the
+// probabilities of C classes: that of the blend with the members' forests alone, and that with the
+// own forest alone; nil without members. Valid until the next call.
 func (ws *Workspace) ForestAnswers(p *Posterior) (members, own []float64) {
 	out, c := &ws.blends.output, len(p.Names)
 	if len(ws.blends.forests) < 2*c || len(out.Answer) == 0 {

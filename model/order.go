@@ -44,6 +44,9 @@ func (p *Posterior) WithOrder(o *Order) *Posterior {
 // outside of the diagonal, with the probability to stay on it:
 //
 //	stay = (Σ n_aa + 1)/(Σ n_ab + 2)
+//
+// Source: MacKay & Peto (1995), "A hierarchical Dirichlet language model", for rows with a
+// Dirichlet prior of mass A and mean base.
 type Moves struct {
 	Counts   []uint32        // C×C, Counts[a·C+b] for a move from a to b
 	Stayed   uint64          // Σ n_aa

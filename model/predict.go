@@ -67,7 +67,7 @@ func (p *Posterior) PredictTo(dst, x []float64, ws *Workspace) (probs []float64,
 
 // PredictNextTo is PredictTo for a sample whose label comes ahead labels after the
 // last one that the posterior knows, 1 being the next: the order in which labels
-// follow each other then counts as well. ahead 0: unknown.
+// follow each other then counts as well. ahead 0: unknown. Shapes and errors are those of PredictTo.
 func (p *Posterior) PredictNextTo(dst, x []float64, ahead int, ws *Workspace) (probs []float64, novelty float64, err error) {
 	if err := p.CheckInput(x); err != nil {
 		return dst, 0, err
@@ -99,7 +99,7 @@ func (p *Posterior) Load(x []float64, n int, ws *Workspace) error {
 	return nil
 }
 
-// AnswerTo is PredictNextTo for input i of the last Load.
+// AnswerTo is PredictNextTo for input i of the last Load, which has checked it.
 func (p *Posterior) AnswerTo(dst []float64, i, ahead int, ws *Workspace) (probs []float64, novelty float64) {
 	if p.Built() && p.Pool.Weights != nil {
 		p.foresee(ahead, &ws.forecast)

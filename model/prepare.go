@@ -99,8 +99,8 @@ const preparedCost = 2500
 // replaced.
 func (ws *Workspace) Prepared() int { return ws.predicted.n }
 
-// Reply returns the answer for input i of Prepare, and the workspace as it was after that
-// answer. Both are valid until the next Prepare.
+// Reply returns the probabilities of C classes and the novelty for input i of Prepare, and the
+// workspace as it was after that answer. All are valid until the next Prepare.
 func (ws *Workspace) Reply(i int) (probs []float64, novelty float64, after *Workspace) {
 	r := &ws.prepared.replies[i]
 	return r.probs, r.novelty, &r.ws

@@ -100,8 +100,8 @@ func (p *Posterior) forestsAsked(of *MemberForests, ws *Workspace) []float64 {
 }
 
 // GuestForests returns the answers of the guest with the members' forests and without them
-// that were mixed in the last prediction, by class; nil without any. Valid until the next
-// call.
+// that were mixed in the last prediction, each the probabilities of C classes; nil without any.
+// Valid until the next call.
 func (ws *Workspace) GuestForests() (with, without []float64) {
 	if guest := ws.company.ws; len(ws.company.own) > 0 && guest != nil && len(guest.company.sides) > 0 {
 		sides := guest.company.sides

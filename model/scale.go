@@ -43,8 +43,8 @@ func (s *Scale) Limit() float64 {
 	return s.Clip
 }
 
-// To stores the standardised x in dst, with Missing for a missing feature, and
-// returns the number of features that were clipped.
+// To stores D standardised features in dst, with Missing for one that is missing, NaN or Missing
+// in x, and returns the number of those that were clipped.
 func (s *Scale) To(dst, x []float64) (clipped int) {
 	limit := s.Limit()
 	for j, v := range x {

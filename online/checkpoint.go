@@ -48,7 +48,7 @@ func (lp *Loop) MakeRoom() (done bool) {
 }
 
 // Checkpoint saves the state, unless the newest checkpoint has it. It waits for Run
-// to do it, or for ctx to end.
+// to do it, or for ctx to end. Errors: that of ctx, those of the Checkpointer.
 func (lp *Loop) Checkpoint(ctx context.Context) error {
 	var err error
 	if e := lp.do(ctx, func() { err = lp.checkpoint() }); e != nil {

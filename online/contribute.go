@@ -145,7 +145,8 @@ func MergeEvent(m *fleet.Merge) Event {
 const followed = 0.999
 
 // Follow returns the posterior of a member that has no labels: of the contributions
-// alone, on a basis of theirs, see fleet.Receiver, for the features of a configuration. The posterior has no class while no contribution is taken.
+// alone, on a basis of theirs, see fleet.Receiver, for the features of a configuration. The
+// posterior has no class while no contribution is taken. Errors: those of NewLearner and Merge.
 func Follow(cfg Config, member string, set *fleet.Set) (*model.Posterior, *fleet.Merge, error) {
 	l, err := NewLearner(cfg)
 	if err != nil {

@@ -124,7 +124,8 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 	return l, nil
 }
 
-// RestoreOrNew returns a learner restored from a state, or a new one if state is nil.
+// RestoreOrNew returns a learner restored from a state, or a new one if state is nil. Errors:
+// those of Restore, or of NewLearner.
 func RestoreOrNew(cfg Config, state []byte) (*Learner, error) {
 	if state == nil {
 		return NewLearner(cfg)

@@ -17,7 +17,8 @@ type Fit struct {
 // FromFit returns a learner that carries on from a fitted model: it has learnt the
 // set, its warm-up is over, its window is empty, and every horizon begins with all
 // the sites, which then fade at its own rate. Weights of the horizons and moments
-// of the optimiser begin at their start; nothing has been judged.
+// of the optimiser begin at their start; nothing has been judged. Errors: ErrConfig, and
+// ErrFactor or ErrNotFinite of model for parameters or sites without a posterior.
 func FromFit(cfg Config, f Fit) (*Learner, error) {
 	l, err := NewLearner(cfg)
 	if err != nil {

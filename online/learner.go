@@ -114,7 +114,8 @@ func (l *Learner) replaceBy(fresh *Learner) {
 	l.attach(to)
 }
 
-// NewLearner returns a learner that has learnt nothing. It validates and copies cfg.
+// NewLearner returns a learner that has learnt nothing. It validates and copies cfg; the error is
+// ErrConfig.
 func NewLearner(cfg Config) (*Learner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("online: %w", err)

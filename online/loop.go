@@ -202,7 +202,7 @@ func (lp *Loop) State(ctx context.Context) (seq uint64, state []byte, err error)
 }
 
 // Rest releases the memory that only learning needs, until the next record. It
-// waits for Run to do it, or for ctx to end.
+// waits for Run to do it, or for ctx to end, whose error it returns.
 func (lp *Loop) Rest(ctx context.Context) error {
 	return lp.do(ctx, func() { lp.learner.rest() }) // Reconfigure replaces the learner
 }

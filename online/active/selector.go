@@ -56,8 +56,9 @@ func NewSelector(cfg Config, seed uint64) *Selector {
 	return &Selector{cfg: cfg, rng: rand.New(rand.NewPCG(seed, 0x61736b)), latest: make([]float64, 0, memory)}
 }
 
-// Score returns the strategy's score of the sample that p predicted last with ws:
-// the higher, the more its label is worth. Probs is the prediction.
+// Score returns the strategy's score of the sample that p predicted last with ws: the higher,
+// the more its label is worth. probs are the C probabilities of that prediction. The score is 0
+// to 1 for margin, in nats for entropy, the square root of nats for bald, and 1 for random.
 func (s *Selector) Score(probs []float64, p *model.Posterior, ws *model.Workspace) float64 {
 	switch s.cfg.Strategy {
 	case Margin:

@@ -69,8 +69,11 @@ func (t *Threshold) Uncertainty() Uncertainty {
 	return Uncertainty{Coverage: t.cfg.Coverage, Threshold: t.q + t.shift, Quantile: t.q, NeverEmpty: t.cfg.NeverEmpty, Untried: len(t.ring) == 0}
 }
 
-// Judge judges the learner's set for a prediction of x by its label. The threshold
+// Judge judges the learner's set for a prediction of x by the class of its label. The threshold
 // stays until Learn is called.
+//
+//	probs  C  of the prediction
+//	x      D  raw features, which give the dither
 func (t *Threshold) Judge(probs, x []float64, class int) {
 	if t.cfg.Coverage == 0 {
 		return

@@ -54,7 +54,8 @@ type PredictionMeta struct {
 	Version          uint64  // labels that the model had learnt; 0: not known, or none
 }
 
-// Meta returns the metadata of a prediction.
+// Meta returns the metadata of a prediction with the probabilities of C classes and a novelty of
+// 0 to 1.
 func (u *Uncertainty) Meta(probs []float64, novelty float64) PredictionMeta {
 	a := u.Abstain
 	ruled := a.enabled()
@@ -64,8 +65,11 @@ func (u *Uncertainty) Meta(probs []float64, novelty float64) PredictionMeta {
 	}
 }
 
-// AppendSet appends the prediction set of x, given its probabilities: classes,
-// the most probable first. Sets of a larger threshold begin with it.
+// AppendSet appends the prediction set of x to dst: classes, the most probable first. Sets of a
+// larger threshold begin with it.
+//
+//	probs  C  of the prediction
+//	x      D  raw features, which give the dither
 func (u *Uncertainty) AppendSet(dst []int, probs, x []float64) []int {
 	for r := newRanking(probs, x); r.nextOfSet(u.Threshold, u.NeverEmpty); {
 		dst = append(dst, r.class)
@@ -74,7 +78,7 @@ func (u *Uncertainty) AppendSet(dst []int, probs, x []float64) []int {
 }
 
 // Holds reports whether the set that was published with a prediction of x holds a
-// class; a class beyond the probabilities is not in it.
+// class; a class beyond the probabilities is not in it. Shapes as of Uncertainty.AppendSet.
 func (m *PredictionMeta) Holds(probs, x []float64, class int) bool {
 	for r := newRanking(probs, x); r.nextOfSet(m.Threshold, m.NeverEmpty); {
 		if r.class == class {
@@ -84,13 +88,14 @@ func (m *PredictionMeta) Holds(probs, x []float64, class int) bool {
 	return false
 }
 
-// Size is the number of classes in the set that was published with a prediction of x.
+// Size is the number of classes in the set that was published with a prediction of x. Shapes as
+// of Uncertainty.AppendSet.
 func (m *PredictionMeta) Size(probs, x []float64) int {
 	return setSize(m.Threshold, m.NeverEmpty, probs, x)
 }
 
-// Decide returns the decision that was published with a prediction of x, now that
-// its label is known.
+// Decide returns the decision that was published with a prediction of x, now that the class of
+// its label is known. Shapes as of Uncertainty.AppendSet.
 func (m *PredictionMeta) Decide(probs, x []float64, class int) score.Decision {
 	d := score.Decision{Ruled: m.Ruled, Abstained: m.Abstained, Sets: m.Sets}
 	if m.Sets {

@@ -213,7 +213,7 @@ func alike(classes []string, counts []uint64, others []string, theirs []uint64) 
 	return n < minShared || overlap(classes, counts, others, theirs) >= minAlike
 }
 
-// On returns the basis for a device whose features have these means and standard
+// On returns the basis for a device whose D features have these means and standard
 // deviations: in standard units its own scaling takes the place of the author's.
 func (c *Common) On(u Units, mu, sd []float64) Basis {
 	b := c.Basis.clone()

@@ -33,7 +33,7 @@ const (
 )
 
 // Select returns a copy of a forest with the weights of some of its classes, rounded, and
-// thresholds rounded by the means of the features. Its leaves are numbered as encodeForest has
+// thresholds rounded by the means of the D features. Its leaves are numbered as encodeForest has
 // them.
 func Select(f *model.Forest, mean []float64, classes []int) *model.Forest {
 	c := model.NewForest(len(f.Used), f.Leaves, len(classes))

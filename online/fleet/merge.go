@@ -174,7 +174,7 @@ func (m *Merge) room() int {
 func DecodeMerge(data []byte) (*Merge, error) { return DecodeMergeWith(data, nil) }
 
 // DecodeMergeWith is DecodeMerge for a caller that has the forests of the encoded merge:
-// their section is not read again. Nil: it is read.
+// their section is not read again. Nil: it is read. The error is ErrMerge.
 func DecodeMergeWith(data []byte, forests []Forest) (*Merge, error) {
 	magic := mergeMagic
 	if len(data) > len(magic) && string(data[:len(magic)]) == sectionsMagic {

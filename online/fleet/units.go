@@ -58,7 +58,7 @@ func (b *Basis) convert(z []float64, to *model.Scale, u Units) {
 
 // OnDevice returns the scaling under which values of a device have the coordinates that
 // their equals in standard units have under s. mu and sd are the device's means and
-// standard deviations. The ranks of s move with the values.
+// standard deviations, D each. The ranks of s move with the values.
 func OnDevice(s *model.Scale, mu, sd []float64) model.Scale {
 	moved := model.Scale{Mu: slices.Clone(mu), Sd: slices.Clone(sd), Clip: s.Clip}
 	for i, v := range s.Ranks {

@@ -23,7 +23,7 @@ const Ahead = 4
 // banked is the number of horizons in the bank, with those of the fleet.
 func (m *Mixture) banked() int { return m.cfg.Horizons + m.fleet.horizons }
 
-// OwnWeights are the weights of the own horizons among themselves. Read only, until the
+// OwnWeights are the weights of the H own horizons among themselves, sum 1. Read only, until the
 // next change.
 func (m *Mixture) OwnWeights() []float64 {
 	if m.fleet.horizons > 0 {

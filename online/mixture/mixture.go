@@ -101,8 +101,8 @@ func (m *Mixture) ResetHorizons() {
 	m.setHorizons()
 }
 
-// WeighHorizons updates the weights of the horizons by evidence, the sums of their
-// log probabilities of the labels of a minibatch: those of the own horizons, then
+// WeighHorizons updates the weights of the horizons by evidence, the sums in nats of their
+// log probabilities of the labels of a minibatch: those of the H own horizons, then
 // those of the fleet's.
 func (m *Mixture) WeighHorizons(evidence []float64, b Batch) {
 	weigh(m.horizons, evidence[:m.cfg.Horizons], b.N, b.root(), memory)

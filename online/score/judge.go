@@ -184,8 +184,8 @@ func (j *Judge) DropClass(k int) {
 	}
 }
 
-// Correct judges a prediction again whose label was wrong: the cumulative scores of
-// the model become those with the label is in place of was. The window, the
+// Correct judges a prediction again whose label was wrong: probs are its C probabilities, and the
+// cumulative scores of the model become those with the class is in place of was. The window, the
 // baselines and the published decisions stay. A prediction that the scores no longer have,
 // after a reset, is not judged.
 func (j *Judge) Correct(probs []float64, was, is int) {

@@ -175,7 +175,7 @@ func (b *Bank) Await() { b.team.await() }
 // Window is the number of observations whose sites are kept explicitly.
 func (b *Bank) Window() int { return len(b.winY) }
 
-// WindowWeights are the weights of these observations, oldest first. The caller
+// WindowWeights are the R weights of these observations, oldest first. The caller
 // may change them while it restores a state.
 func (b *Bank) WindowWeights() []float64 { return b.winW }
 
@@ -186,9 +186,9 @@ func (b *Bank) EstimateScale(x []float64, n int) { RobustScale(&b.view.Scale, x,
 // stay above a tenth of them.
 func (b *Bank) EndWarmup() { b.sd0 = slices.Clone(b.view.Scale.Sd) }
 
-// Begin makes an empty model for n raw observations: their scaling, with their ranks
+// Begin makes an empty model for n raw observations, x of n×D: their scaling, with their ranks
 // if ranked is true, inducing inputs and a kernel at its start. Latent functions are
-// added by Grow; room is the number of them to make room for.
+// added by Grow; room is the number of them to make room for. The error is model.ErrFactor.
 func (b *Bank) Begin(x []float64, n, room int, ranked bool) error {
 	d, m := b.cfg.Features, b.cfg.Inducing
 	b.allocate()
@@ -358,7 +358,7 @@ type Fit struct {
 
 // Load replaces the model by f, whose latent functions belong to the first of
 // classes; the others begin at their prior. The window is empty and every horizon
-// begins with all the sites.
+// begins with all the sites. The error is model.ErrFactor or model.ErrNotFinite.
 func (b *Bank) Load(f *Fit, classes []int) error {
 	b.allocate()
 	copy(b.scale.Mu, f.Scale.Mu)

@@ -11,7 +11,7 @@ import (
 func (b *Bank) SetRateFactor(f float64) { b.rateFactor = f }
 
 // BeginAt makes an empty model with given parameters and scaling. Latent functions are
-// added by Grow; room is the number of them to make room for.
+// added by Grow; room is the number of them to make room for. The error is model.ErrFactor.
 func (b *Bank) BeginAt(p *model.Params, s *model.Scale, room int) error {
 	b.allocate()
 	b.setScale(s)
@@ -42,8 +42,8 @@ func (b *Bank) setParams(theta []float64, eps float64) {
 	b.params.Clamp(b.cfg.NoiseMax)
 }
 
-// Move adds numbers to the parameters, and projects the absorbed sites on the new basis.
-// Save comes before it, as before Learn.
+// Move adds numbers to the parameters, one for each element of Theta, and projects the absorbed
+// sites on the new basis. Save comes before it, and errors are those of Learn.
 func (b *Bank) Move(by []float32) error {
 	b.ready()
 	b.keepParams()

@@ -63,7 +63,7 @@ func (b *Bank) ShareForeign() {
 }
 
 // Joined returns the sums of latent function k of joined horizon f: the lower triangle
-// of E, row by row, and e. Foreign latent functions follow the own ones. The caller may
+// of E, M(M+1)/2 numbers row by row, and e, M. Foreign latent functions follow the own ones. The caller may
 // change them; Refresh follows.
 func (b *Bank) Joined(f, k int) (a, sum []float64) { return b.joined[f].sumsOf(k, b.cfg.Inducing) }
 

@@ -61,7 +61,7 @@ func NewProjection(m, d, workers int, free memory) Projection {
 	return p
 }
 
-// Between computes T; z0 are the old basis's inducing inputs.
+// Between computes T; z0 are the old basis's inducing inputs, M×D.
 func (p *Projection) Between(old, new *model.Basis, z0 []float64) {
 	m := p.m
 	p.crossTo(new, z0) // rows new
@@ -96,8 +96,8 @@ func (p *Projection) crossRows(_, i int) error {
 	return nil
 }
 
-// Site projects one latent function's absorbed sites, by a worker: A, of which the
-// lower triangle counts, and b.
+// Site projects one latent function's absorbed sites in place, by a worker: A, M×M, of which the
+// lower triangle counts, and b, M.
 func (p *Projection) Site(worker int, a, b []float64) {
 	m, w := p.m, &p.workers[worker]
 	if !p.factored(w, a) {

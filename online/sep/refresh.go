@@ -9,7 +9,7 @@ import (
 // Refresh recomputes the window's features in the current basis and every
 // posterior. The result is a function of the state alone, so that a restored bank
 // holds the same numbers, to the last bit: filtered samples are included one by
-// one here as well.
+// one here as well. The error is model.ErrFactor or model.ErrNotFinite.
 func (b *Bank) Refresh() error {
 	b.ownForStep()
 	b.updateFeatures()

@@ -2,7 +2,7 @@ package sep
 
 import "slices"
 
-// Find returns the number of the latest window point with the standardised
+// Find returns the number of the latest window point with the D standardised
 // features x and the latent function k; −1 if no point has them.
 func (b *Bank) Find(x []float64, k int) int {
 	d := b.cfg.Features
@@ -85,7 +85,8 @@ func (b *Bank) DropLatent(at int) {
 	b.Rest()
 }
 
-// DropLatest removes the n latest points from the window, or all where they are fewer.
+// DropLatest removes the n latest points from the window, or all where they are fewer. The error is
+// that of Refresh.
 func (b *Bank) DropLatest(n int) error {
 	for range min(n, len(b.winY)) {
 		b.DropPoint(len(b.winY) - 1)

@@ -129,7 +129,8 @@ func (t *team) kMeans(centres, x []float64, n, d int, rng *rand.Rand) {
 	}
 }
 
-// Scatter adds a little noise to inducing inputs, so that no two coincide.
+// Scatter adds a little noise to inducing inputs, M×D standardised features, so that no two
+// coincide.
 func Scatter(z []float64, rng *rand.Rand) {
 	for i := range z {
 		z[i] += centreNoise * rng.NormFloat64()

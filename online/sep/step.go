@@ -40,7 +40,8 @@ func (b *Bank) Undo(err error) error {
 }
 
 // Learn learns one minibatch, in one step or in several if it is large. Save
-// comes before it: an error, or a panic, leaves the state damaged until Undo.
+// comes before it: an error, which is model.ErrFactor or model.ErrNotFinite, or a panic leaves
+// the state damaged until Undo.
 func (b *Bank) Learn(mb Minibatch) error {
 	b.live, b.reach = mb.Live, mb.Reach
 	b.team.begin()
@@ -111,7 +112,7 @@ func (b *Bank) step(n int) error {
 
 // BeginPass begins a later pass over the n observations of a build: every
 // observation is taken out of the model. The parameters stay; the inducing inputs
-// also lose their momentum, and do not move until EndPasses.
+// also lose their momentum, and do not move until EndPasses. The error is that of Refresh.
 func (b *Bank) BeginPass(n int) error {
 	b.refit = n
 	b.ready()
@@ -313,7 +314,7 @@ func (b *Bank) projectSites(worker, i int) error {
 // Reseed moves half of the inducing inputs, drawn at random, to centres of the
 // window, and projects the absorbed sites on the new basis. Moving all of them
 // there would forget too much: the window may hold samples of one kind. Save comes
-// before it, as before Learn.
+// before it, and errors are those of Learn.
 func (b *Bank) Reseed() error {
 	n, d, m := len(b.winY), b.cfg.Features, b.cfg.Inducing
 	rng := rand.New(rand.NewPCG(b.cfg.Seed, b.view.N))

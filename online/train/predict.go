@@ -12,8 +12,8 @@ import (
 // scoreBatch is the number of samples that are predicted together.
 const scoreBatch = 256
 
-// Predict calls each with the class probabilities of every sample of set, in
-// its order; probs is valid until each returns.
+// Predict calls each with the C class probabilities of every sample of set, in its order; probs is
+// valid until each returns. The error is ErrFactor or ErrNotFinite of model.
 func (t *Trainer) Predict(set Samples, each func(i int, probs []float64)) error {
 	t.current()
 	if err := t.factor(1); err != nil {
@@ -43,7 +43,7 @@ func (t *Trainer) Predict(set Samples, each func(i int, probs []float64)) error 
 	return nil
 }
 
-// Score judges the trainer's predictions of a set.
+// Score judges the trainer's predictions of a set. The error is that of Predict.
 func (t *Trainer) Score(set Samples) (score.Scores, error) {
 	var judge score.Judge
 	err := t.Predict(set, func(i int, probs []float64) { judge.Add(probs, set.Class(i)) })
@@ -51,7 +51,7 @@ func (t *Trainer) Score(set Samples) (score.Scores, error) {
 }
 
 // Learner returns an online learner that carries on from the trained model; see
-// online.FromFit.
+// online.FromFit, also for the errors.
 func (t *Trainer) Learner() (*online.Learner, error) {
 	t.current()
 	counts := make([]uint64, t.c)

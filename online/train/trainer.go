@@ -115,7 +115,8 @@ type gradient struct {
 }
 
 // New returns a trainer at its start: standardisation, inducing inputs and kernel from
-// the set, without sites. It keeps set; names are the classes that set indexes.
+// the set, without sites. It keeps set; names are the C classes that set indexes. Errors:
+// ErrConfig for settings out of range or a set that does not fit them, ErrFactor of model.
 func New(cfg online.Config, how Config, names []string, set Samples) (*Trainer, error) {
 	t, err := allocated(cfg, how, names, set)
 	if err != nil {

@@ -142,7 +142,8 @@ type Template struct {
 	at     []int    // index of each captured level
 }
 
-// ParseTemplate reads a template. An empty one captures nothing and matches everything.
+// ParseTemplate reads a template. An empty one captures nothing and matches everything. The error
+// has the level that is wrong, or the reason of CheckFilter.
 func ParseTemplate(s string) (*Template, error) {
 	t := &Template{}
 	if s == "" {
@@ -165,6 +166,7 @@ func ParseTemplate(s string) (*Template, error) {
 	return t, nil
 }
 
+// Filter returns the MQTT filter of the topics that t matches: + for each name; "" of an empty one.
 func (t *Template) Filter() string { return strings.Join(t.levels, "/") }
 
 // Capture returns the captured levels of a topic that the template matches.
