@@ -35,6 +35,7 @@ type seen struct {
 	Fleet                                   string
 	Members                                 [][]string
 	Overflow                                int
+	Scrolled                                []string
 }
 
 // In a real browser the page leads with the present class, shows the figures of the
@@ -46,7 +47,7 @@ func TestPageInBrowser(t *testing.T) {
 	if browser == "" {
 		t.Skip("PAGE_BROWSER is not set; ci/page/run sets it")
 	}
-	classes := []string{"ok", "worn", "broken"} // of the demo's sensors
+	classes := []string{"ok", "worn", "broken as a machine says it: " + strings.Repeat("x", 60)} // one for each of the demo's sensors
 	w := dataset.NewWaveform(3)
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), func(c *config.Config) {
@@ -125,6 +126,9 @@ func TestPageInBrowser(t *testing.T) {
 		}
 	}
 	v := saw.Desk
+	if len(v.Scrolled) > 0 {
+		t.Errorf("the tables %q are wider than their place", v.Scrolled)
+	}
 	for id, key := range map[string]string{"error": "error", "window-error": "window.error", "loss": "log_loss", "window-loss": "window.log_loss", "ece": "ece"} {
 		want, format, unit := gjson.Get(metrics, key).Float(), "%.3f", 0.001
 		if !strings.HasSuffix(id, "loss") {

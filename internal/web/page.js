@@ -277,18 +277,18 @@ function showSamples(m) {
       make("td", {class: "spare soft"}, clock(s.ts)),
       make("td", {class: "name", title: s.id}, s.id || `#${s.seq}`, s.device ? make("span", {class: "soft"}, ` ${s.device}`) : ""),
       make("td", {}, bar),
-      make("td", {}, s.class ? `${s.class} ${percent(s.confidence)}` : "–"),
+      make("td", {}, make("span", {class: "name", title: s.class || ""}, s.class || "–"), s.class ? ` ${percent(s.confidence)}` : ""),
       make("td", {class: "number spare"}, digits(s.novelty, 2)),
-      make("td", {}, label));
+      make("td", {class: "name", title: s.label || ""}, label));
   }));
 }
 
 function showConfusion(m) {
   if (!m.confusion) return $("confusion").replaceChildren(make("caption", {class: "none"}, m.n ? "Too many classes to show." : "Nothing judged yet."));
-  const head = make("tr", {}, make("td"), ...m.classes.map(c => make("th", {scope: "col", class: "number"}, c)));
+  const head = make("tr", {}, make("td"), ...m.classes.map(c => make("th", {scope: "col", class: "number name", title: c}, c)));
   $("confusion").replaceChildren(make("thead", {}, head), make("tbody", {}, ...m.confusion.map((cells, k) => {
     const sum = cells.reduce((a, b) => a + b, 0);
-    return make("tr", {}, make("th", {scope: "row"}, m.classes[k]), ...cells.map((v, j) => {
+    return make("tr", {}, make("th", {scope: "row", class: "name", title: m.classes[k]}, m.classes[k]), ...cells.map((v, j) => {
       const cell = make("td", {title: sum ? `${percent(v / sum)} of label ${m.classes[k]}` : undefined}, whole(v));
       cell.style.background = `color-mix(in srgb, var(${j === k ? "--one" : "--two"}) ${Math.round(sum ? 55 * v / sum : 0)}%, var(--faint))`;
       return cell;

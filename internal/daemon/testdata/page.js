@@ -33,7 +33,16 @@ async function look(browser, name, options, act) {
   seen.nameless = await page.evaluate(() => [...document.querySelectorAll("svg, button, select, input, [role=region], [role=img]")]
     .filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.getAttribute("aria-hidden") || e.labels && e.labels.length || e.textContent.trim())).map(e => e.outerHTML.slice(0, 80)));
   seen.landmarks = await page.evaluate(() => ["header", "nav", "main", "footer"].filter(t => document.querySelector(t)));
-  seen.overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  seen.scrolled = await page.evaluate(() => ["confusion", "samples"].filter(id => { const place = document.getElementById(id).closest(".scroll"); return place.scrollWidth > place.clientWidth; }));
+  seen.overflow = await page.evaluate(() => {
+    const models = document.getElementById("models"), of = models.options[0], name = of.textContent;
+    models.parentNode.hidden = false; // as with a second model, of the longest name
+    of.textContent = "m".repeat(64);
+    const width = document.documentElement.scrollWidth - document.documentElement.clientWidth; // innerWidth of a phone grows with what is too wide
+    models.parentNode.hidden = true;
+    of.textContent = name;
+    return width;
+  });
   if (act) await act(page, seen);
   if (shots) await page.screenshot({path: `${shots}/page-${name}.png`, fullPage: options.fullPage});
   await context.close();
