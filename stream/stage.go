@@ -43,6 +43,7 @@ type stage struct {
 	sticky bool // its rows may have labels that are a state
 	teach  teaching
 	clocks limiter // of warnings about times that differ from the node's
+	full   limiter // of those about devices that make room for others
 	warned bool    // that a payload lacks the time that the configuration names
 
 	stored bool // the journal has windows that a row makes outdated
@@ -78,7 +79,7 @@ func (n *Node) newStage(s codec.Stream, src *source) error {
 	src.stage = &stage{
 		of: src, zone: zone, strict: s.OnMissing == codec.OnMissingReject,
 		tied: !hold.Set() && (length.Message || !length.Set()),
-		opts: opts, clocks: limiter{interval: time.Hour, burst: 1},
+		opts: opts, clocks: limiter{interval: time.Hour, burst: 1}, full: limiter{interval: time.Hour, burst: 1},
 	}
 	return n.newInputs(s, src)
 }
@@ -183,8 +184,13 @@ func (w *worker) take(it *item, src *source) error {
 		return nil
 	}
 	st.touch(it)
+	evicted := st.of.signals.Evicted.Load()
 	for i := range st.messages {
 		w.predictSamples(it, st, st.Take(&st.messages[i]))
+	}
+	if st.of.signals.Evicted.Load() > evicted && st.full.allow(msg.Arrived) {
+		w.report.log.Warn("a stream has more devices than window.devices: the window of the one that was silent longest is lost; more of this stream in the next hour are only counted",
+			"stream", st.of.name, "topic", shortTopic(msg), "devices", st.opts.Config.Window.Devices, "advice", "raise window.devices, or take fewer topics")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -440,4 +441,24 @@ func TestWindowsOverAnOrderlyStop(t *testing.T) {
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 4.5"})
 	})
+}
+
+// A stream with more devices than window.devices is told once an hour, not for each device.
+func TestMoreDevicesThanWindows(t *testing.T) {
+	for most, want := range map[int]int{2: 0, 1: 1} {
+		in(fmt.Sprint(most), t, func(t *testing.T) {
+			cfg, m := signalsConfig(func(s *codec.Stream) { s.Stage.Window.Devices = most })
+			var log lockedBuffer
+			r := newRig(t, newFakeJournal(), cfg, m)
+			r.node.report.log = slog.New(slog.NewTextHandler(&log, nil))
+			for range 3 {
+				r.send(accP7, `{"x":1,"y":2}`)
+				r.send(strings.Replace(accP7, "p7", "p8", 1), `{"x":1,"y":2}`)
+				time.Sleep(time.Second)
+			}
+			if text := string(log.tail(1 << 16)); strings.Count(text, "more devices than window.devices") != want {
+				t.Errorf("want %d lines:\n%s", want, text)
+			}
+		})
+	}
 }
