@@ -72,7 +72,7 @@ func TestFleetListOfStrays(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	config := millNode(t, b, "rms")
 	b.Retain(t, "edge/fleet/mill/Pi 3", "EFC?")
-	b.Retain(t, "edge/fleet/mill/pi3", string(taught(t, "pi3", "rms")))
+	b.Retain(t, "edge/fleet/mill/pi3", string(encoded(t, "pi3", "rms")))
 	code, out, errOut := edge(t, "fleet", "ls", "--kept", "-c", config)
 	if code != exit.OK || !strings.Contains(out, "\npi3 ") || !strings.Contains(errOut, `topics of no member, and members refuse them: ["edge/fleet/mill/Pi 3"]; mosquitto_pub -r -n -t TOPIC removes one`) {
 		t.Errorf("it exits with %d and prints %q, %q", code, out, errOut)

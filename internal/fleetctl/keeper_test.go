@@ -384,8 +384,7 @@ func TestPrint(t *testing.T) {
 			t.Errorf("it prints\n%s, %v; want %q", &out, err, want)
 		}
 	}
-	out.Reset()
-	v.WarmedUp = true // right after a start
+	v.WarmedUp, out = true, bytes.Buffer{} // right after a start
 	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.Contains(out.String(), "follows once the broker has sent what it keeps") {
 		t.Errorf("of a model whose warm-up is over it prints\n%s, %v", &out, err)
 	}
