@@ -25,6 +25,7 @@ const MaxRequest = 4 * codec.KiB
 const (
 	requestsName   = "requests" // name of their counters
 	maxTransaction = 128        // largest transaction, in bytes
+	buttonPress    = "PRESS"    // from a button of Home Assistant that configures no payload
 	requestTimeout = 10 * time.Second
 )
 
@@ -209,6 +210,8 @@ func (n *Node) parseRequest(what string, payload []byte) (*request, *codec.Refus
 	switch {
 	case len(payload) > int(MaxRequest):
 		return r, codec.Refuse(codec.TooLarge, "a request of more than %s", MaxRequest)
+	case string(payload) == buttonPress:
+		r.argument = ""
 	case bytes.HasPrefix(payload, []byte("{")):
 		if err := codec.CheckJSON(payload); err != nil {
 			return r, err

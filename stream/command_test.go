@@ -225,6 +225,7 @@ func TestRequests(t *testing.T) {
 		r.node.models[0].classes.catchUp()
 		for _, c := range []struct{ topic, payload, answer, learnt string }{
 			{"ping", `{"transaction":1}`, `{"data":{"node":"n1","uptime_s":0,"version":""},"status":"ok","transaction":1}`, ""},
+			{"checkpoint", "PRESS", `{"data":{"models":["bearing"]},"status":"ok"}`, ""},
 			{"set_log_level", `{"data":{"level":"debug"}}`, `{"data":{"level":"debug"},"status":"ok"}`, ""},
 			{"checkpoint", ``, `{"data":{"models":["bearing"]},"status":"ok"}`, ""},
 			{"export/bearing", `{"data":{"name":"before"}}`, `{"data":{"file":"before.state"},"status":"ok"}`, ""},
