@@ -14,7 +14,6 @@ import (
 
 	"edge/online"
 	"edge/stream/codec"
-	"edge/stream/field"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
 )
@@ -46,6 +45,7 @@ const (
 
 // command is one kind of request. Exactly one of mutate and background is set.
 type command struct {
+	name  string
 	scope scope
 	keys  []string // of its data; nil: it has none
 	// mutate prepares a change that the committer makes durable, in the worker's
@@ -55,25 +55,25 @@ type command struct {
 	background func(n *Node, r *request) backgroundCommand
 }
 
-// commands are all commands, by name.
-var commands = map[string]command{
-	"ping":          {wholeNode, nil, (*Node).ping, nil},
-	"health_check":  {wholeNode, nil, (*Node).healthCheck, nil},
-	"set_log_level": {wholeNode, []string{"level"}, (*Node).setLogLevel, nil},
-	"reload":        {wholeNode, nil, nil, (*Node).reload},
-	"learning":      {oneModel, []string{"learning"}, (*Node).switchLearning, nil},
-	"freeze":        {anyModels, nil, (*Node).freeze, nil},
-	"unfreeze":      {anyModels, nil, (*Node).unfreeze, nil},
-	"checkpoint":    {anyModels, nil, nil, (*Node).checkpoint},
-	"export":        {oneModel, []string{"name"}, nil, (*Node).export},
-	"rollback":      {oneModel, []string{"to"}, nil, (*Node).rollback},
-	"reset":         {oneModel, nil, (*Node).reset, nil},
-	"class_add":     {oneModel, []string{"class"}, (*Node).classAdd, nil},
-	"class_remove":  {oneModel, []string{"class"}, (*Node).classRemove, nil},
-	"class_rename":  {oneModel, []string{"from", "to"}, (*Node).classRename, nil},
-	"fleet":         {oneModel, nil, (*Node).fleetView, nil},
-	"fleet_forget":  {oneModel, []string{"member"}, (*Node).fleetForget, nil},
-	"fleet_rebase":  {oneModel, []string{"basis"}, (*Node).fleetRebase, nil},
+// commands are all commands. A map of them would be made by much code.
+var commands = [...]command{
+	{"ping", wholeNode, nil, (*Node).ping, nil},
+	{"health_check", wholeNode, nil, (*Node).healthCheck, nil},
+	{"set_log_level", wholeNode, []string{"level"}, (*Node).setLogLevel, nil},
+	{"reload", wholeNode, nil, nil, (*Node).reload},
+	{"learning", oneModel, []string{"learning"}, (*Node).switchLearning, nil},
+	{"freeze", anyModels, nil, (*Node).freeze, nil},
+	{"unfreeze", anyModels, nil, (*Node).unfreeze, nil},
+	{"checkpoint", anyModels, nil, nil, (*Node).checkpoint},
+	{"export", oneModel, []string{"name"}, nil, (*Node).export},
+	{"rollback", oneModel, []string{"to"}, nil, (*Node).rollback},
+	{"reset", oneModel, nil, (*Node).reset, nil},
+	{"class_add", oneModel, []string{"class"}, (*Node).classAdd, nil},
+	{"class_remove", oneModel, []string{"class"}, (*Node).classRemove, nil},
+	{"class_rename", oneModel, []string{"from", "to"}, (*Node).classRename, nil},
+	{"fleet", oneModel, nil, (*Node).fleetView, nil},
+	{"fleet_forget", oneModel, []string{"member"}, (*Node).fleetForget, nil},
+	{"fleet_rebase", oneModel, []string{"basis"}, (*Node).fleetRebase, nil},
 }
 
 // request is a message on <base>/<node>/request/<command>[/<model>]:
@@ -84,7 +84,7 @@ var commands = map[string]command{
 //
 //	{"status": "ok", "data": {…}, "transaction": "a1"}   or "error", with a text in "error"
 type request struct {
-	command     command
+	command     *command
 	target      string // <command>[/<model>]
 	models      []*modelState
 	transaction json.RawMessage // as received; nil if absent
@@ -189,13 +189,28 @@ func (n *Node) request(it *item) error {
 	return nil
 }
 
+// commandOf returns the command with a name, nil if there is none.
+func commandOf(name string) *command {
+	for i := range commands {
+		if commands[i].name == name {
+			return &commands[i]
+		}
+	}
+	return nil
+}
+
 // CheckRequest returns why no node carries out a request, <command>[/<model>]; nil if one may.
 func CheckRequest(what string) error {
 	name, _, named := strings.Cut(what, "/")
-	c, known := commands[name]
+	c := commandOf(name)
 	switch {
-	case !known:
-		return fmt.Errorf("unknown request %.40q: there are %s", name, strings.Join(field.Names(commands), ", "))
+	case c == nil:
+		var names []string
+		for i := range commands {
+			names = append(names, commands[i].name)
+		}
+		slices.Sort(names)
+		return fmt.Errorf("unknown request %.40q: there are %s", name, strings.Join(names, ", "))
 	case c.scope == wholeNode && named:
 		return fmt.Errorf("%s is for the node: send it to request/%s", name, name)
 	}
@@ -231,8 +246,8 @@ func (n *Node) parseRequest(what string, payload []byte) (*request, *codec.Refus
 	if err := CheckRequest(what); err != nil {
 		return r, codec.Refuse(codec.BadRequest, "%w", err)
 	}
-	r.command = commands[name]
-	if err := r.unread(name); err != nil {
+	r.command = commandOf(name)
+	if err := r.unread(); err != nil {
 		return r, codec.Refuse(codec.BadRequest, "%w", err)
 	}
 	for _, m := range n.models {
@@ -265,8 +280,8 @@ func (r *request) text(key string) (string, error) {
 
 // unread returns an error for a part of the request that its command does not read: without it the
 // command may do something else than what is meant, as a freeze of one model that its data names.
-func (r *request) unread(name string) error {
-	part := r.argument
+func (r *request) unread() error {
+	name, part := r.command.name, r.argument
 	if name == "learning" && !r.data.Exists() { // which is a word, or ends with the words that it wants
 		part = ""
 	}

@@ -354,7 +354,7 @@ func FuzzRequest(f *testing.F) {
 			}
 			return
 		}
-		if name, _, _ := strings.Cut(what, "/"); commands[name].background == nil && commands[name].mutate == nil || r.command.scope != wholeNode && len(r.models) != 1 {
+		if name, _, _ := strings.Cut(what, "/"); commandOf(name) == nil || r.command.scope != wholeNode && len(r.models) != 1 {
 			t.Fatalf("request/%s with %q is %+v", what, payload, r)
 		}
 		for _, key := range []string{"class", "from", "to", "level"} {
