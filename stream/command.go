@@ -295,9 +295,9 @@ func (r *request) unread() error {
 	case part == "":
 		return nil
 	case keys == nil && r.command.scope == anyModels:
-		return fmt.Errorf("%s takes no data, and %.60q came; request/%s/<model> is for one model", name, part, name)
+		return fmt.Errorf("it takes no data, and %.60q came; request/%s/<model> is for one model", part, name)
 	case keys == nil:
-		return fmt.Errorf("%s takes no data, and %.60q came", name, part)
+		return fmt.Errorf("it takes no data, and %.60q came", part)
 	default:
 		return fmt.Errorf(`want {"data": {"%s": "…"}}, not %.60q`, strings.Join(keys, `": "…", "`), part)
 	}
