@@ -84,6 +84,7 @@ func TestConfigRefuses(t *testing.T) {
 		"word for a mapping":    {"mqtt: broker\n", nil, []string{"edge.yaml:1:7: mqtt: want keys and values"}},
 		"password in the file":  {"mqtt: {username: u, password: hunter2}\n", nil, []string{"edge.yaml:1:31: mqtt.password: want keys and values; the keys are env, file"}},
 		"list for a mapping":    {"- 1\n", nil, []string{"edge.yaml:1:1: the configuration: want keys and values"}},
+		"address for a list":    {"mqtt: {servers: mqtt://u:hunter2@b}\n", nil, []string{"edge.yaml:1:17: mqtt.servers: want a list"}},
 		"word for a list":       {"mqtt: {servers: a}\n", nil, []string{"edge.yaml:1:17: mqtt.servers: want a list: [a]"}},
 		"mapping for a word":    {"mqtt: {servers: [mqtt: //h]}\n", nil, []string{"mqtt.servers[0]: want one value; put it in quotes if it has a colon"}},
 		"port out of range":     {strings.Replace(minimal, "broker.lan", "h:99999", 1), nil, []string{"mqtt.servers mqtt://h:99999: want a port of 1 to 65535"}},

@@ -195,7 +195,7 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 	case t.Kind() == reflect.Slice:
 		if node.Kind != yaml.SequenceNode {
 			example := ""
-			if node.Kind == yaml.ScalarNode && node.Value != "" {
+			if node.Kind == yaml.ScalarNode && node.Value != "" && !strings.Contains(node.Value, "@") { // an address with a password
 				example = fmt.Sprintf(": [%.40s]", node.Value)
 			}
 			d.report(node, "%s: want a list%s", path, example)
