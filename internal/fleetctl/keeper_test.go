@@ -352,8 +352,8 @@ func TestPrint(t *testing.T) {
 		t.Errorf("it prints\n%s, want\n%s", &out, want)
 	}
 	out.Reset()
-	damaged := membership.View{Node: "pi1", State: membership.Alone, Refused: map[fleet.Reason]uint64{membership.Malformed: 2}, Spellings: [][]string{{"OK", "Ok", "ok"}}}
-	for _, part := range []string{"no other member is known\n", "  OK and Ok and ok are spelt almost alike", "  refused since the start: format 2\n  edge fleet ls --kept says"} {
+	damaged := membership.View{Node: "pi1", State: membership.Alone, Refused: map[fleet.Reason]uint64{membership.BadName: 2}, Spellings: [][]string{{"OK", "Ok", "ok"}}}
+	for _, part := range []string{"no other member is known\n", "  OK and Ok and ok are spelt almost alike", "  refused since the start: name 2\n  edge fleet ls --kept says"} {
 		if err := Print(&out, "bearing", "c", &damaged); err != nil || !strings.Contains(out.String(), part) {
 			t.Errorf("%v: it prints\n%s, want %q", err, &out, part)
 		}

@@ -58,8 +58,8 @@ func Print(out io.Writer, model, concept string, v *membership.View) error {
 		counts = append(counts, fmt.Sprintf("%s %d", reason, v.Refused[fleet.Reason(reason)]))
 	}
 	_, err := fmt.Fprintf(w, "  refused since the start: %s\n", strings.Join(counts, ", "))
-	if v.Refused[membership.Malformed] > 0 {
-		fmt.Fprintln(w, "  edge fleet ls --kept says which of the kept messages this edge cannot read, and why")
+	if v.Refused[membership.Malformed]+v.Refused[membership.BadName] > 0 {
+		fmt.Fprintln(w, "  edge fleet ls --kept says which of the kept messages this edge cannot read, or are on no topic of a member")
 	}
 	return err
 }
