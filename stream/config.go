@@ -9,6 +9,7 @@ import (
 
 	"edge/stream/codec"
 	"edge/stream/field"
+	"edge/stream/homeassistant"
 	"edge/stream/membership"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
@@ -64,36 +65,6 @@ func (p Pending) Validate() error {
 	)
 }
 
-// HomeAssistant configures the devices of the models in Home Assistant.
-type HomeAssistant struct {
-	// Enabled announces each model as a device. When it is switched off, the devices are
-	// removed. Default false.
-	Enabled bool `yaml:"enabled"`
-	// DiscoveryPrefix is the prefix of Home Assistant. Default homeassistant.
-	DiscoveryPrefix string `yaml:"discovery_prefix"`
-	// StatusTopic is the topic on which Home Assistant announces its start. Default
-	// homeassistant/status.
-	StatusTopic string `yaml:"status_topic"`
-	// ExpireAfter is how long a prediction is shown without a newer one; then the class
-	// is unavailable. 0: until the next prediction, for devices that report only
-	// changes. Whole seconds. Default 0.
-	ExpireAfter time.Duration `yaml:"expire_after"`
-}
-
-// DefaultHomeAssistant returns the defaults that configs/edge.yaml documents.
-func DefaultHomeAssistant() HomeAssistant {
-	return HomeAssistant{DiscoveryPrefix: "homeassistant", StatusTopic: "homeassistant/status"}
-}
-
-// Validate reports every field that is out of range, joined.
-func (h HomeAssistant) Validate() error {
-	return errors.Join(
-		field.Check(topic.Check(h.DiscoveryPrefix) == nil, "discovery_prefix", fmt.Sprintf("%q", h.DiscoveryPrefix), "a topic"),
-		field.Check(topic.Check(h.StatusTopic) == nil, "status_topic", fmt.Sprintf("%q", h.StatusTopic), "a topic"),
-		field.Check(h.ExpireAfter >= 0 && h.ExpireAfter%time.Second == 0, "expire_after", h.ExpireAfter, "0s or whole seconds"),
-	)
-}
-
 // Control configures whether requests are carried out.
 type Control struct {
 	// Enabled lets every client that may publish on <base>/<node>/request/# change the
@@ -116,7 +87,7 @@ type Config struct {
 	// Metrics configures how often scores are published.
 	Metrics Metrics
 	// HomeAssistant configures the devices in Home Assistant.
-	HomeAssistant HomeAssistant
+	HomeAssistant homeassistant.Config
 	// Control configures whether requests are carried out.
 	Control Control
 	// JournalFlush is the longest wait of a labelled message for others of the same
@@ -133,7 +104,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Node: "edge", MQTT: mqtt.DefaultConfig(), Outbox: mqtt.DefaultOutboxConfig(), Streams: map[string]codec.Stream{},
-		Metrics: DefaultMetrics(), HomeAssistant: DefaultHomeAssistant(), JournalFlush: 70 * time.Millisecond,
+		Metrics: DefaultMetrics(), HomeAssistant: homeassistant.DefaultConfig(), JournalFlush: 70 * time.Millisecond,
 	}
 }
 

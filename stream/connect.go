@@ -232,9 +232,9 @@ func (n *Node) addOwnSources() {
 		own(requestsName, n.cfg.prefix()+"request/#", func(it *item, _ *source) error { return n.request(it) })
 	}
 	if h := n.cfg.HomeAssistant; h.Enabled {
-		own(homeAssistantName, h.StatusTopic, func(it *item, _ *source) error { return n.report.home.status(it.msg) })
+		own(homeAssistantName, h.StatusTopic, func(it *item, _ *source) error { n.report.home.Status(it.msg.Payload); return nil })
 		for _, m := range n.models {
-			own(homeAssistantName, h.announcement(n.cfg.Node, m.Name), func(it *item, _ *source) error { return n.report.readAnnouncement(m, it.msg) })
+			own(homeAssistantName, h.Announcement(n.cfg.Node, m.Name), func(it *item, _ *source) error { n.report.readAnnouncement(m, it.msg); return nil })
 		}
 	}
 }

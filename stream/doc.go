@@ -24,7 +24,7 @@
 // Requests. With Control enabled, a node carries out the commands on request/#
 // (command.go): the worker prepares a mutation in the order of receipt, and the
 // committer makes it durable. Commands that take long run in the background
-// (background.go). For Home Assistant each model is a device (homeassistant.go).
+// (background.go). For Home Assistant each model is a device (package homeassistant).
 //
 // Identity. A sample with an id is learnt once: the journal stores the key of
 // (stream, captured levels, id) with it. A message without an id is a repetition only
@@ -36,7 +36,7 @@
 // passed through and decides nothing; intervals are monotonic.
 //
 // Everything that a node publishes is a struct of payload.go. Below this package are
-// stream/field and stream/topic, stream/signal, stream/codec, stream/mqtt and
-// stream/membership; each knows only some before it. A good order of reading: doc.go,
+// stream/field and stream/topic, stream/signal, stream/codec, stream/mqtt,
+// stream/membership and stream/homeassistant; each knows only some before it. A good order of reading: doc.go,
 // node.go, wire.go, worker.go, committer.go.
 package stream

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"edge/stream/homeassistant"
 	"edge/stream/membership"
 )
 
@@ -54,7 +55,7 @@ func (n *Node) leaveFormerFleets(known []string) {
 func (n *Node) renamed(former string, known []string) {
 	topics := fmt.Sprintf("-t '%s/%s/#'", n.cfg.MQTT.BaseTopic, former)
 	for _, filter := range known {
-		if strings.Contains(filter, "/device/"+deviceID(former, "")) {
+		if strings.Contains(filter, "/device/"+homeassistant.DeviceID(former, "")) {
 			topics += fmt.Sprintf(" -t '%s'", filter)
 		}
 	}

@@ -154,7 +154,7 @@ func (n *Node) retained() map[string]bool {
 	for _, m := range n.models {
 		topics[m.latestTopic], topics[m.metricsTopic] = true, true
 		if n.report.home.Enabled {
-			topics[n.report.home.topic(m.Name)] = true
+			topics[n.report.home.Topic(m.Name)] = true
 		}
 	}
 	return topics

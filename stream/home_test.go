@@ -18,6 +18,8 @@ import (
 
 const discoveryTopic = "homeassistant/device/edge_n1_bearing/config"
 
+const maxText = 255 // characters of a text or state, at most
+
 // home is a model of Home Assistant: its MQTT integration, which makes entities
 // of announcements and states of messages, and the rows of its frontend, by
 // which a person operates them. It follows what both do:

@@ -12,6 +12,7 @@ import (
 
 	"edge/online"
 	"edge/stream/codec"
+	"edge/stream/homeassistant"
 )
 
 func TestHomeAssistant(t *testing.T) {
@@ -22,7 +23,7 @@ func TestHomeAssistant(t *testing.T) {
 			c.HomeAssistant.Enabled, c.Control.Enabled = true, true
 			m.Mark, m.Output = journal.mark(m.Name), codec.FormatCBOR // what Home Assistant reads stays JSON
 		}
-		now := func(n *Node) { n.report.home.delay = func() time.Duration { return 0 } }
+		now := func(n *Node) { n.report.home.Delay = func() time.Duration { return 0 } }
 		d := startNode(t, b, journal, change, now).ready(t)
 
 		// Before anything is known there is nothing to choose from.
@@ -172,7 +173,7 @@ func TestLabelsFromHomeAssistant(t *testing.T) {
 // limits its time.
 func TestExpiryInHomeAssistant(t *testing.T) {
 	withBrokers(t, func(t *testing.T, b *broker) {
-		for after, want := range map[time.Duration]bool{DefaultHomeAssistant().ExpireAfter: true, time.Minute: false} {
+		for after, want := range map[time.Duration]bool{homeassistant.DefaultConfig().ExpireAfter: true, time.Minute: false} {
 			h := newHome(t, b)
 			before := len(h.on(discoveryTopic)) // the retained announcement of the other node
 			d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) {
@@ -211,6 +212,7 @@ func TestManyClassesInHomeAssistant(t *testing.T) {
 	all := r.published()
 	d := gjson.ParseBytes(all[len(all)-1].Payload)
 	checkDiscovery(t, d)
+	const maxButtons, maxGone = 32, 256
 	buttons, gone, entries := 0, 0, 0
 	for _, e := range d.Get("components").Map() {
 		switch {
@@ -223,8 +225,8 @@ func TestManyClassesInHomeAssistant(t *testing.T) {
 			buttons++
 		}
 	}
-	if buttons != maxButtons || gone != maxGoneButtons || entries != 1 {
-		t.Errorf("%d buttons, %d removed, %d entries: want %d, %d, 1", buttons, gone, entries, maxButtons, maxGoneButtons)
+	if buttons != maxButtons || gone != maxGone || entries != 1 {
+		t.Errorf("%d buttons, %d removed, %d entries: want %d, %d, 1", buttons, gone, entries, maxButtons, maxGone)
 	}
 }
 
@@ -314,7 +316,7 @@ func TestSameIdentifierInHomeAssistant(t *testing.T) {
 			return strings.Contains(string(second.log.tail(1<<20)), "c (a_b) and b_c (a) have the same identifier, edge_a_b_c; this one is not announced")
 		})
 		eventually(t, "the first device again", last("b_c (a)"))
-		second.report.home.announceIn(0)
+		second.report.home.AnnounceIn(0)
 		first.stop()
 		p.send(topic, "")
 		eventually(t, "the second device", last("c (a_b)"))

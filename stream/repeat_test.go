@@ -15,6 +15,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/tidwall/gjson"
 
+	"edge/stream/homeassistant"
 	"edge/stream/mqtt"
 )
 
@@ -30,7 +31,7 @@ func TestInfoIsRepeated(t *testing.T) {
 			return client, nil
 		}
 		cfg, m := testConfig()
-		cfg.MQTT.Servers, cfg.HomeAssistant = []string{"mqtt://broker"}, DefaultHomeAssistant()
+		cfg.MQTT.Servers, cfg.HomeAssistant = []string{"mqtt://broker"}, homeassistant.DefaultConfig()
 		cfg.HomeAssistant.Enabled = true
 		n := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), Dial: dial, Log: slog.New(slog.DiscardHandler)})
 		ctx, stop := context.WithCancel(t.Context())

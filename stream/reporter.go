@@ -15,6 +15,7 @@ import (
 
 	"edge/online"
 	"edge/stream/codec"
+	"edge/stream/homeassistant"
 	"edge/stream/mqtt"
 )
 
@@ -51,7 +52,7 @@ type reporter struct {
 	onEvent    func(Event)           // may be nil
 	log        *slog.Logger
 	started    *Beginning
-	home       *homeAssistant
+	home       *homeassistant.Devices
 	changed    chan struct{} // has an element when there may be something to report; capacity 1
 
 	settings atomic.Pointer[string] // identifies the configuration
@@ -116,7 +117,7 @@ func (r *reporter) reportDue(last []reported, now time.Time) (next time.Time) {
 	if changed {
 		r.info()
 	}
-	if changed || r.home.due(now) {
+	if changed || r.home.Due(now) {
 		r.announce()
 	}
 	next = now.Add(r.metrics.Every)
@@ -133,8 +134,8 @@ func (r *reporter) reportDue(last []reported, now time.Time) (next time.Time) {
 			next = at
 		}
 	}
-	if at := r.home.announceAt.Load(); at != nil && at.Before(next) {
-		next = *at
+	if at := r.home.Next(); !at.IsZero() && at.Before(next) {
+		next = at
 	}
 	return next
 }
@@ -240,7 +241,7 @@ func (r *reporter) info() {
 	}
 	r.retain(r.prefix+"info", r.encode(InfoPayload{
 		V: 1, Node: r.node, Version: r.build.Version, Commit: r.build.Commit, Go: runtime.Version(), Arch: runtime.GOOS + "/" + runtime.GOARCH,
-		Started: Timestamp{r.started.Time()}, Brief: r.stats().Brief, Models: models, Limits: r.limits, Control: r.home.control, Config: *r.settings.Load(),
+		Started: Timestamp{r.started.Time()}, Brief: r.stats().Brief, Models: models, Limits: r.limits, Control: r.home.Control, Config: *r.settings.Load(),
 	}))
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"edge/model"
+	"edge/stream/homeassistant"
 	"edge/stream/mqtt"
 )
 
@@ -40,10 +41,12 @@ func (n *Node) newReporter(deps Deps) *reporter {
 		node: n.cfg.Node, prefix: prefix, build: deps.Build, started: NewBeginning(),
 		models: n.models, counts: n.counts, stats: n.Stats, limits: n.limits(), metrics: n.cfg.Metrics,
 		outbox: n.outbox, qos: byte(n.cfg.MQTT.QoS), log: n.log, onEvent: deps.OnEvent, moreHealth: deps.Health,
-		home: newHomeAssistant(n.cfg, prefix), changed: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1),
 	}
 	r.settings.Store(&deps.Settings)
-	r.home.changed = r.changed
+	r.home = homeassistant.New(n.cfg.HomeAssistant, homeassistant.Options{
+		Node: n.cfg.Node, Prefix: prefix, Control: n.cfg.Control.Enabled, MetricsLast: 3 * n.cfg.Metrics.Every, Wake: func() { wake(r.changed) },
+	})
 	return r
 }
 

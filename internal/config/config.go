@@ -11,6 +11,7 @@ import (
 	"edge/online/active"
 	"edge/stream"
 	"edge/stream/codec"
+	"edge/stream/homeassistant"
 	"edge/stream/membership"
 	"edge/stream/mqtt"
 )
@@ -34,7 +35,7 @@ type Config struct {
 	Models        map[string]Model        `yaml:"models"`
 	Store         Store                   `yaml:"store"`
 	Metrics       stream.Metrics          `yaml:"metrics"`
-	HomeAssistant stream.HomeAssistant    `yaml:"homeassistant"`
+	HomeAssistant homeassistant.Config    `yaml:"homeassistant"`
 	HTTP          HTTP                    `yaml:"http"`
 	Control       stream.Control          `yaml:"control"`
 	Log           Log                     `yaml:"log"`

@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"online/train", "persist", "stream/topic", "stream/signal/feature", "stream/signal/formula"},
 	{"stream/signal"},
 	{"stream/codec"},
-	{"stream/mqtt", "stream/membership"},
+	{"stream/mqtt", "stream/membership", "stream/homeassistant"},
 	{"stream"},
 	{"internal/exit", "internal/terminal", "internal/process", "internal/timing"},
 	{"internal/dataset/csvtext"},
