@@ -15,6 +15,7 @@ import (
 	"edge/internal/eval"
 	"edge/internal/process"
 	"edge/internal/report"
+	"edge/internal/report/htmlreport"
 	"edge/internal/terminal"
 	"edge/online/active"
 )
@@ -91,14 +92,14 @@ func (e *evalFlags) evaluate(cmd *cobra.Command, files []string) (reports []*rep
 }
 
 // evalPage returns the page of --report.
-func evalPage(cmd *cobra.Command, files []string, reports []*report.Report) *report.Page {
+func evalPage(cmd *cobra.Command, files []string, reports []*report.Report) *htmlreport.Page {
 	var names []string
 	for _, r := range reports {
 		if !slices.Contains(names, r.Dataset) {
 			names = append(names, r.Dataset)
 		}
 	}
-	return &report.Page{Title: "Evaluation of " + strings.Join(names, ", "), Command: commandLine(cmd, files), Version: process.Build().String(), Date: time.Now(), Reports: reports}
+	return &htmlreport.Page{Title: "Evaluation of " + strings.Join(names, ", "), Command: commandLine(cmd, files), Version: process.Build().String(), Date: time.Now(), Reports: reports}
 }
 
 // commandLine returns the command with its files and the flags that were given.

@@ -16,6 +16,7 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/eval"
 	"edge/internal/report"
+	"edge/internal/report/htmlreport"
 	"edge/test/files"
 )
 
@@ -47,7 +48,7 @@ func evaluate(t *testing.T, e *eval.Evaluation, path string) (objects []map[stri
 	if err := e.Prepare([]string{path}); err != nil {
 		t.Fatal(err)
 	}
-	p := report.Page{Title: "Test of " + hostile[0], Command: "edge eval " + hostile[1], Version: "edge", Date: time.Unix(0, 0).UTC()}
+	p := htmlreport.Page{Title: "Test of " + hostile[0], Command: "edge eval " + hostile[1], Version: "edge", Date: time.Unix(0, 0).UTC()}
 	err := e.Each(t.Context(), path, io.Discard, func(r *report.Report) error {
 		data, err := json.Marshal(r)
 		if err != nil {

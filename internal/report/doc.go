@@ -1,5 +1,5 @@
 // Package report describes how well a model classified a data file or a stream,
-// and prints it as a table, as JSON or as a page with charts.
+// and prints it as a table or as JSON; package htmlreport draws it.
 //
 //	Report     scores, curves and sizes of one data set: the object of --json
 //	Charts     confusion matrix and reliability bins, for the page alone
@@ -9,11 +9,9 @@
 //	Asked      the labels that active learning requested
 //	Published  the latency of a daemon's predictions, for edge replay
 //	Training   the result of edge train
-//	Page       one self-contained HTML file: SVG charts, no external resource
 //
 // running.go: EventView, ModelSummary and CoursePoint describe a running model, for the daemon's
 // page, its API and edge top.
 //
-// Read report.go, then curve.go and mean.go. table.go prints; page.go arranges the
-// page, drawings.go makes its charts on plot.go, markup.go writes the HTML.
+// Read report.go, then curve.go and mean.go. table.go prints.
 package report

@@ -2,7 +2,6 @@ package report_test
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"edge/internal/report"
@@ -66,17 +65,6 @@ func ExampleCurve() {
 	fmt.Println(len(points) <= 200, points[len(points)-1].N)
 	// Output:
 	// true 100000
-}
-
-// A page is one HTML file.
-func ExamplePage_Write() {
-	r := &report.Report{Dataset: "room"}
-	r.Judged(scores(100), report.Curve{})
-	var page strings.Builder
-	err := (&report.Page{Title: "Room", Date: time.Now(), Reports: []*report.Report{r}}).Write(&page)
-	fmt.Println(err, strings.Count(page.String(), "<figure>"), "charts")
-	// Output:
-	// <nil> 3 charts
 }
 
 // Quantiles of durations take bounded memory.

@@ -1,4 +1,4 @@
-package report
+package htmlreport
 
 import (
 	"cmp"
@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strconv"
 
+	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online/score"
 )
 
 // streamCharts draws error and log loss over the stream; without a stream, of each
 // run.
-func streamCharts(r *Report) []*chart {
+func streamCharts(r *report.Report) []*chart {
 	if len(r.Curve) < 2 {
 		return runCharts(r)
 	}
@@ -36,10 +37,10 @@ func streamCharts(r *Report) []*chart {
 		*chart
 		yName      string
 		yText      func(float64) string
-		all, newer func(*CurvePoint) float64
+		all, newer func(*report.CurvePoint) float64
 	}{
-		{errors, "fraction wrong", tickPercent, func(p *CurvePoint) float64 { return p.Error }, func(p *CurvePoint) float64 { return p.Window.Error }},
-		{losses, "log loss, nats", short, func(p *CurvePoint) float64 { return p.NLL }, func(p *CurvePoint) float64 { return p.Window.NLL }},
+		{errors, "fraction wrong", tickPercent, func(p *report.CurvePoint) float64 { return p.Error }, func(p *report.CurvePoint) float64 { return p.Window.Error }},
+		{losses, "log loss, nats", short, func(p *report.CurvePoint) float64 { return p.NLL }, func(p *report.CurvePoint) float64 { return p.Window.NLL }},
 	} {
 		whole, recent := pointsOf(r.Curve, c.all), pointsOf(r.Curve, c.newer)
 		top := largest(1e-3, append(heights(whole), heights(recent)...)...)
@@ -56,7 +57,7 @@ func streamCharts(r *Report) []*chart {
 }
 
 // runCharts draws error and log loss of each of several runs.
-func runCharts(r *Report) []*chart {
+func runCharts(r *report.Report) []*chart {
 	if len(r.Runs) < 2 {
 		return nil
 	}
@@ -69,9 +70,9 @@ func runCharts(r *Report) []*chart {
 		*chart
 		yName  string
 		yText  func(float64) string
-		figure func(Run) float64
+		figure func(report.Run) float64
 		mean   float64
-	}{{errors, "fraction wrong", tickPercent, runError, r.Error}, {losses, "log loss, nats", short, runNLL, r.NLL}} {
+	}{{errors, "fraction wrong", tickPercent, func(run report.Run) float64 { return run.Error }, r.Error}, {losses, "log loss, nats", short, func(run report.Run) float64 { return run.NLL }, r.NLL}} {
 		top := c.mean
 		for _, run := range r.Runs {
 			top = largest(top, c.figure(run))
@@ -89,7 +90,7 @@ func runCharts(r *Report) []*chart {
 }
 
 // reliabilityChart draws the accuracy of each bin over its mean probability.
-func reliabilityChart(r *Report) *chart {
+func reliabilityChart(r *report.Report) *chart {
 	var n uint64
 	for _, b := range r.Charts.Reliability {
 		n += b.N
@@ -123,8 +124,8 @@ func reliabilityChart(r *Report) *chart {
 const mostPairs = 30 // of label and prediction, where the matrix is too large
 
 // confusionChart is the confusion matrix, or the most frequent confusions of more
-// than MaxConfusion classes.
-func confusionChart(r *Report) *chart {
+// than report.MaxConfusion classes.
+func confusionChart(r *report.Report) *chart {
 	c := &chart{ID: "confusion", Title: "Confusion matrix", Note: "rows: label; columns: predicted class; numbers of samples"}
 	var right, n uint64
 	type pair struct {
@@ -156,7 +157,7 @@ func confusionChart(r *Report) *chart {
 	for _, p := range pairs[:min(mostPairs, len(pairs))] {
 		c.Table.Rows = append(c.Table.Rows, []cell{{Text: names[p.label]}, {Text: names[p.predicted]}, number(p.n)})
 	}
-	if len(names) > MaxConfusion {
+	if len(names) > report.MaxConfusion {
 		c.Note, c.Sentence = "the most frequent confusions", c.Sentence+fmt.Sprintf(" A matrix of %d classes is too large to show.", len(names))
 		return c
 	}
@@ -184,7 +185,7 @@ func confusionChart(r *Report) *chart {
 }
 
 // classNames returns the classes of the charts, fit for a page.
-func classNames(r *Report) (names []string) {
+func classNames(r *report.Report) (names []string) {
 	for _, s := range r.Charts.PerClass {
 		names = append(names, terminal.Plain(s.Class))
 	}
@@ -197,7 +198,7 @@ const (
 )
 
 // classChart draws precision and recall of the classes with the most labels.
-func classChart(r *Report) *chart {
+func classChart(r *report.Report) *chart {
 	var all []*score.ClassScore
 	for i := range r.Charts.PerClass {
 		all = append(all, &r.Charts.PerClass[i])
@@ -248,8 +249,8 @@ func classChart(r *Report) *chart {
 }
 
 // coverageChart draws the coverage of the prediction sets over the stream.
-func coverageChart(r *Report) *chart {
-	var points []CurvePoint
+func coverageChart(r *report.Report) *chart {
+	var points []report.CurvePoint
 	for _, p := range r.Curve {
 		if !math.IsNaN(float64(p.Coverage)) {
 			points = append(points, p)
@@ -264,8 +265,8 @@ func coverageChart(r *Report) *chart {
 	if s := r.Sets; s != nil {
 		c.Sentence += fmt.Sprintf(" A set holds %.2f classes on average, and %s are empty.", float64(s.Size), percent(float64(s.Empty)))
 	}
-	whole := pointsOf(points, func(p *CurvePoint) float64 { return float64(p.Coverage) })
-	recent := pointsOf(points, func(p *CurvePoint) float64 { return float64(p.Window.Coverage) })
+	whole := pointsOf(points, func(p *report.CurvePoint) float64 { return float64(p.Coverage) })
+	recent := pointsOf(points, func(p *report.CurvePoint) float64 { return float64(p.Window.Coverage) })
 	low := smallest(target, append(heights(whole), heights(recent)...)...)
 	window := "last " + count(last.Window.N)
 	c.Plot = newPlot(c.Title+". "+c.Sentence, axis{0, float64(last.N)}, axis{max(0, math.Floor(10*low-1e-9)/10), 1}, "judged samples", "fraction covered", tickPercent)
@@ -284,7 +285,7 @@ const series = 8 // styles of lines in comparedChart
 
 // comparedChart draws the error over the number of labels, a line for each data
 // set and strategy; nil unless several reports are of active learning.
-func comparedChart(reports []*Report) *chart {
+func comparedChart(reports []*report.Report) *chart {
 	type curve struct {
 		name   string
 		points []point
@@ -303,7 +304,7 @@ func comparedChart(reports []*Report) *chart {
 		right, top = max(right, at.x), max(top, at.y)
 		c.Table.Rows = append(c.Table.Rows, []cell{{Text: terminal.Plain(r.Dataset)}, {Text: string(a.Strategy)}, {Text: fmt.Sprint(a.Budget)}, {fmt.Sprintf("%.0f", a.Labels), exact(a.Labels)},
 			formatScore(r.Error), formatScore(r.NLL), formatScore(a.LastHalf.Error), formatScore(a.LastHalf.NLL)})
-		if a.Strategy == EveryLabel {
+		if a.Strategy == report.EveryLabel {
 			every = append(every, at)
 			continue
 		}
@@ -336,7 +337,7 @@ func comparedChart(reports []*Report) *chart {
 	return c
 }
 
-func pointsOf(curve []CurvePoint, figure func(*CurvePoint) float64) (points []point) {
+func pointsOf(curve []report.CurvePoint, figure func(*report.CurvePoint) float64) (points []point) {
 	for i := range curve {
 		points = append(points, point{float64(curve[i].N), figure(&curve[i])})
 	}

@@ -1,4 +1,7 @@
-package report
+// Package htmlreport draws reports as one self-contained HTML file: SVG charts, no external resource.
+//
+// page.go arranges the page, drawings.go makes its charts on plot.go, markup.go writes the HTML.
+package htmlreport
 
 import (
 	_ "embed"
@@ -9,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"edge/internal/report"
 	"edge/internal/terminal"
 )
 
@@ -19,7 +23,7 @@ type Page struct {
 	Command string // that made the reports
 	Version string // of the program
 	Date    time.Time
-	Reports []*Report
+	Reports []*report.Report
 }
 
 //go:embed page.css
@@ -165,7 +169,7 @@ type matrixCell struct {
 	Share       string // of the label, as a style that sets the colour
 }
 
-func newSection(i int, r *Report) section {
+func newSection(i int, r *report.Report) section {
 	s := section{ID: "r" + strconv.Itoa(i+1), Name: terminal.Plain(r.Dataset), Summary: summary(r), Facts: facts(r), Settings: settingsTable(r.Charts.Settings)}
 	if a := r.Asked; a != nil {
 		s.Name += fmt.Sprintf(", %s, budget %g", a.Strategy, a.Budget)
@@ -189,7 +193,7 @@ func newSection(i int, r *Report) section {
 }
 
 // settingsTable lists a configuration; nil if it is not known.
-func settingsTable(all []Setting) *table {
+func settingsTable(all []report.Setting) *table {
 	if len(all) == 0 {
 		return nil
 	}
@@ -201,7 +205,7 @@ func settingsTable(all []Setting) *table {
 }
 
 // summary describes how the samples of a report were judged.
-func summary(r *Report) string {
+func summary(r *report.Report) string {
 	var b strings.Builder
 	switch r.Mode {
 	case "holdout":
@@ -226,7 +230,7 @@ func summary(r *Report) string {
 }
 
 // facts lists the figures of a report.
-func facts(r *Report) []fact {
+func facts(r *report.Report) []fact {
 	spread := func(v, se float64) cell {
 		c := formatScore(v)
 		if len(r.Runs) > 1 {
