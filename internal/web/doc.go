@@ -7,8 +7,8 @@
 //     the store (storefigures.go), and the timelines of the devices (timelines.go). The
 //     daemon calls its On… methods.
 //   - Server routes requests (server.go) behind the checks of guard.go: host names
-//     (hosts.go), password (password.go), bounds of connections (listener.go),
-//     requests (concurrency.go) and event streams (viewers.go).
+//     (hosts.go), password (password.go), and bounds of connections, requests and event
+//     streams (package bounds).
 //   - The API: its schema in api.go and signals.go, filled in describe.go, followed in
 //     eventstream.go; POST of a label in label.go; checks in health.go.
 //   - The metrics: tables of families in metricfamilies.go, read by metrics.go and

@@ -1,40 +1,22 @@
 package web
 
 import (
-	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
+
+	"edge/internal/web/bounds"
 )
-
-// connKey is the key of a connection in the context of its requests.
-type connKey struct{}
-
-// withConn is the ConnContext of a server on a boundedListener.
-func withConn(ctx context.Context, c net.Conn) context.Context {
-	if encrypted, ok := c.(*tls.Conn); ok {
-		c = encrypted.NetConn()
-	}
-	return context.WithValue(ctx, connKey{}, c)
-}
-
-// connOf returns the connection of a request, nil on another kind of listener.
-func connOf(r *http.Request) *boundedConn {
-	c, _ := r.Context().Value(connKey{}).(*boundedConn)
-	return c
-}
 
 // guard handles the rules of every request: its connection is not replaced meanwhile,
 // its Host is a name of this machine, and its body is bounded.
 func (w *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if c := connOf(r); c != nil {
-			defer c.serve()()
+		if c := bounds.ConnOf(r.Context()); c != nil {
+			defer c.Serve()()
 		}
 		h := rw.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -120,9 +102,9 @@ func (w *Server) authorised(next http.Handler) http.Handler {
 }
 
 // limited serves a request within the bounds of t.
-func (w *Server) limited(t *concurrency, reason string, next http.HandlerFunc) http.HandlerFunc {
+func (w *Server) limited(t *bounds.Requests, reason string, next http.HandlerFunc) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
-		release, ok := t.acquire(sourceOf(r.RemoteAddr))
+		release, ok := t.Acquire(bounds.SourceOf(r.RemoteAddr))
 		if !ok {
 			w.busy(rw, reason, time.Second, "too many requests at a time")
 			return

@@ -34,12 +34,15 @@ func newHTTPStats() *httpStats {
 	return s
 }
 
-// connected changes the number of open connections.
-func (s *httpStats) connected(change int) {
+// Connected changes the number of open connections.
+func (s *httpStats) Connected(change int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open += change
 }
+
+// Replaced counts a connection that was closed for a new one.
+func (s *httpStats) Replaced() { s.refuse(refusedConnection) }
 
 // refuse counts a refusal.
 func (s *httpStats) refuse(reason string) {

@@ -7,8 +7,8 @@ import (
 
 func TestHTTPStats(t *testing.T) {
 	s := newHTTPStats()
-	s.connected(2)
-	s.connected(-1)
+	s.Connected(2)
+	s.Connected(-1)
 	s.refuse(refusedBusy)
 	open, refused := s.snapshot()
 	if want := map[string]uint64{refusedBusy: 1}; open != 1 || !maps.Equal(nonzero(refused), want) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"edge/internal/config"
+	"edge/internal/web/bounds"
 )
 
 const (
@@ -76,7 +77,7 @@ func (p *password) check(r *http.Request) (a admission, wait time.Duration) {
 		return wrongPassword, 0 // no password is loaded yet: every password is wrong
 	}
 	got := sha256.Sum256([]byte(given))
-	from := sourceOf(r.RemoteAddr)
+	from := bounds.SourceOf(r.RemoteAddr)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()

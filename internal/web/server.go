@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"edge/internal/config"
+	"edge/internal/web/bounds"
 )
 
 const (
+	maxConnections     = 128      // open ones
+	MaxFromAddress     = 96       // of them from one address
 	maxRequests        = 32       // in progress, beside probes, scrapes and viewers
 	maxRequestsFromOne = 16       // in progress from one address
 	maxHeader          = 16 << 10 // bytes
@@ -39,9 +42,9 @@ type Server struct {
 	failure  error        // the reason for that
 	hosts    hosts
 	password *password // nil: none
-	requests concurrency
-	scrapes  concurrency
-	viewers  viewers
+	requests bounds.Requests
+	scrapes  bounds.Requests
+	viewers  bounds.Streams
 	closing  context.Context
 }
 
@@ -57,9 +60,9 @@ type Timeouts struct {
 func NewServer(cfg config.HTTP, m *Monitor, log *slog.Logger) *Server {
 	w := &Server{
 		Config: cfg, monitor: m, log: log, hosts: newHosts(cfg.Hosts), password: newPassword(cfg, log),
-		requests: concurrency{max: maxRequests, each: maxRequestsFromOne},
-		scrapes:  concurrency{max: maxScrapes, each: maxScrapes},
-		viewers:  viewers{max: MaxViewers},
+		requests: bounds.Requests{Max: maxRequests, Each: maxRequestsFromOne},
+		scrapes:  bounds.Requests{Max: maxScrapes, Each: maxScrapes},
+		viewers:  bounds.Streams{Max: MaxViewers},
 		Timeouts: Timeouts{Header: headerTimeout, Read: readTimeout, Write: writeTimeout, Idle: idleTimeout, ViewerReads: viewerReads, ViewerStays: viewerStays},
 	}
 	w.listen()
@@ -119,12 +122,12 @@ func (w *Server) Run(ctx context.Context) {
 		MaxHeaderBytes:               maxHeader,
 		DisableGeneralOptionsHandler: true,                                                // it would answer before the check of the Host header
 		ErrorLog:                     slog.NewLogLogger(w.log.Handler(), slog.LevelDebug), // errors of clients
-		ConnContext:                  withConn,
+		ConnContext:                  bounds.ConnContext,
 	}
 	w.log.Info("serving the page and the metrics", "url", w.URL())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- server.Serve(w.encrypted(newBoundedListener(w.listener, maxConnections, MaxFromAddress, w.monitor.http)))
+		ended <- server.Serve(w.encrypted(bounds.NewListener(w.listener, maxConnections, MaxFromAddress, w.monitor.http)))
 	}()
 	select {
 	case err := <-ended:

@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"stream/codec"},
 	{"stream/mqtt", "stream/membership", "stream/homeassistant"},
 	{"stream"},
-	{"internal/exit", "internal/terminal", "internal/process", "internal/timing"},
+	{"internal/exit", "internal/terminal", "internal/process", "internal/timing", "internal/web/bounds"},
 	{"internal/dataset/csvtext"},
 	{"internal/dataset"},
 	{"internal/config"},

@@ -1,4 +1,4 @@
-package web
+package bounds
 
 import (
 	"net/netip"
@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-func TestViewersByAddress(t *testing.T) {
+func TestStreamsByAddress(t *testing.T) {
 	a, b, c := netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("10.0.0.2/32"), netip.MustParsePrefix("10.0.0.3/32")
-	v := viewers{max: 4}
+	v := Streams{Max: 4}
 	var ended []string
 	enter := func(from netip.Prefix, name string) {
 		t.Helper()
-		if leave, wait := v.enter(from, 0, func() { ended = append(ended, name) }); leave == nil {
+		if leave, wait := v.Enter(from, 0, func() { ended = append(ended, name) }); leave == nil {
 			t.Fatalf("%s has to wait %v", name, wait)
 		}
 	}
@@ -26,10 +26,10 @@ func TestViewersByAddress(t *testing.T) {
 	if got := strings.Join(ended, " "); got != "a1 a2" {
 		t.Errorf("ended are %s, want a1 a2", got)
 	}
-	if leave, wait := v.enter(b, time.Hour, func() {}); leave != nil || wait <= 0 || wait > time.Hour {
+	if leave, wait := v.Enter(b, time.Hour, func() {}); leave != nil || wait <= 0 || wait > time.Hour {
 		t.Errorf("a place is given up too early, or never: wait %v", wait)
 	}
 	if len(v.open) != 4 {
-		t.Errorf("%d viewers, want 4", len(v.open))
+		t.Errorf("%d streams, want 4", len(v.open))
 	}
 }

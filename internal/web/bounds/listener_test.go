@@ -1,4 +1,4 @@
-package web
+package bounds
 
 import (
 	"io"
@@ -14,11 +14,17 @@ func TestSourceOf(t *testing.T) {
 		"192.0.2.7:5000": "192.0.2.7/32", "[::ffff:192.0.2.7]:5000": "192.0.2.7/32", "[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64",
 		"[fe80::1%eth0]:80": "fe80::/64", "": "invalid Prefix", "@": "invalid Prefix",
 	} {
-		if got := sourceOf(at).String(); got != want {
-			t.Errorf("sourceOf(%q) = %s, want %s", at, got, want)
+		if got := SourceOf(at).String(); got != want {
+			t.Errorf("SourceOf(%q) = %s, want %s", at, got, want)
 		}
 	}
 }
+
+// counts are the Stats of a test.
+type counts struct{ open, replaced int }
+
+func (c *counts) Connected(change int) { c.open += change }
+func (c *counts) Replaced()            { c.replaced++ }
 
 // The oldest silent connection of the address with the most is closed first. A
 // connection whose request is in progress or has arrived is not closed.
@@ -28,10 +34,10 @@ func TestPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	stats := newHTTPStats()
-	p := newBoundedListener(l, 4, 3, stats)
+	var stats counts
+	p := NewListener(l, 4, 3, &stats)
 	began := time.Now().Add(-time.Hour) // longer ago than unreadWithin
-	add := func(from string, minute int) *boundedConn {
+	add := func(from string, minute int) *Conn {
 		t.Helper()
 		client, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -42,13 +48,13 @@ func TestPlaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &boundedConn{TCPConn: accepted.(*net.TCPConn), of: p, from: sourceOf(from + ":1"), received: true, active: began.Add(time.Duration(minute) * time.Minute)}
+		c := &Conn{TCPConn: accepted.(*net.TCPConn), of: p, from: SourceOf(from + ":1"), received: true, active: began.Add(time.Duration(minute) * time.Minute)}
 		t.Cleanup(func() { c.Close() })
 		p.open[c] = struct{}{}
 		return c
 	}
-	newcomer := func(from string) *boundedConn { return &boundedConn{of: p, from: sourceOf(from + ":1")} }
-	want := func(what string, from string, victim *boundedConn) {
+	newcomer := func(from string) *Conn { return &Conn{of: p, from: SourceOf(from + ":1")} }
+	want := func(what string, from string, victim *Conn) {
 		t.Helper()
 		if ok, got := p.admit(newcomer(from)); ok || got != victim {
 			t.Errorf("%s: admitted %v, %p would be closed, want %p", what, ok, got, victim)
@@ -59,10 +65,10 @@ func TestPlaces(t *testing.T) {
 	a3 := add("10.0.0.1", 3)
 	want("all are taken", "10.0.0.3", a1)
 	want("an address has all of its own", "10.0.0.1", a1)
-	done := a1.serve()
+	done := a1.Serve()
 	want("a request is handled", "10.0.0.1", a2)
-	a2.serve()
-	a3.serve()
+	a2.Serve()
+	a3.Serve()
 	want("requests of the address are handled", "10.0.0.3", oldest)
 	want("all of an address are handled", "10.0.0.1", nil)
 	done()
@@ -72,10 +78,10 @@ func TestPlaces(t *testing.T) {
 	a1.Close()
 	a1.Close()
 	if ok, _ := p.admit(newcomer("10.0.0.3")); !ok {
-		t.Error("a boundedConn that is free is not given")
+		t.Error("a Conn that is free is not given")
 	}
-	if open, _ := stats.snapshot(); open != 0 { // one admitted, one closed
-		t.Errorf("%d connections are counted, want 0", open)
+	if stats.open != 0 { // one admitted, one closed
+		t.Errorf("%d connections are counted, want 0", stats.open)
 	}
 }
 

@@ -1,7 +1,9 @@
-package web
+package bounds
 
 import (
 	"cmp"
+	"context"
+	"crypto/tls"
 	"net"
 	"net/netip"
 	"slices"
@@ -10,34 +12,38 @@ import (
 )
 
 const (
-	maxConnections  = 128 // open ones
-	MaxFromAddress  = 96  // of them from one address
 	sendBuffer      = 64 << 10
 	firstByteWithin = 20 * time.Millisecond  // for the first byte to arrive
 	unreadWithin    = 250 * time.Millisecond // for bytes that have arrived to be read
 	retryAdmission  = 5 * time.Millisecond
 )
 
-// boundedListener is a TCP listener that bounds its open connections, in total and
+// Stats counts the connections of a Listener.
+type Stats interface {
+	Connected(change int) // the number of open connections has changed
+	Replaced()            // a connection was closed for a new one
+}
+
+// Listener is a TCP listener that bounds its open connections, in total and
 // for each address. At the bound a new connection replaces one without a request in
 // progress: of the address with the most connections, the one that has been silent
 // longest. No client can therefore keep others out by connections that it does not
 // use, not even others at its own address.
-type boundedListener struct {
+type Listener struct {
 	net.Listener
 	max, each int // connections: in total, from one address
-	stats     *httpStats
+	stats     Stats
 
 	mu     sync.Mutex
-	open   map[*boundedConn]struct{}
+	open   map[*Conn]struct{}
 	closed chan struct{} // by Close
 	once   sync.Once
 }
 
-// boundedConn is an open connection of a boundedListener.
-type boundedConn struct {
+// Conn is an open connection of a Listener.
+type Conn struct {
 	*net.TCPConn
-	of   *boundedListener
+	of   *Listener
 	from netip.Prefix
 
 	// Guarded by of.mu.
@@ -46,15 +52,15 @@ type boundedConn struct {
 	serving  bool      // a request is in progress
 }
 
-// newBoundedListener bounds the connections of l to limit, and to each from one
+// NewListener bounds the connections of l to limit, and to each from one
 // address.
-func newBoundedListener(l net.Listener, limit, each int, stats *httpStats) *boundedListener {
-	return &boundedListener{Listener: l, max: limit, each: each, stats: stats, open: map[*boundedConn]struct{}{}, closed: make(chan struct{})}
+func NewListener(l net.Listener, limit, each int, stats Stats) *Listener {
+	return &Listener{Listener: l, max: limit, each: each, stats: stats, open: map[*Conn]struct{}{}, closed: make(chan struct{})}
 }
 
 // Accept returns the next connection once it is admitted. That takes no longer than
 // unreadWithin while fewer requests are in progress than connections are allowed.
-func (p *boundedListener) Accept() (net.Conn, error) {
+func (p *Listener) Accept() (net.Conn, error) {
 	conn, err := p.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -65,14 +71,14 @@ func (p *boundedListener) Accept() (net.Conn, error) {
 		return nil, &net.OpError{Op: "accept", Net: "tcp", Addr: p.Addr(), Err: net.UnknownNetworkError(conn.LocalAddr().Network())}
 	}
 	_ = tcp.SetWriteBuffer(sendBuffer) // else the system's own bound holds
-	c := &boundedConn{TCPConn: tcp, of: p, from: sourceOf(conn.RemoteAddr().String())}
+	c := &Conn{TCPConn: tcp, of: p, from: SourceOf(conn.RemoteAddr().String())}
 	for {
 		admitted, silent := p.admit(c)
 		switch {
 		case admitted:
 			return c, nil
 		case silent != nil:
-			p.stats.refuse(refusedConnection)
+			p.stats.Replaced()
 			silent.Close()
 			continue
 		}
@@ -86,14 +92,14 @@ func (p *boundedListener) Accept() (net.Conn, error) {
 }
 
 // Close stops listening. Connections stay open.
-func (p *boundedListener) Close() error {
+func (p *Listener) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return p.Listener.Close()
 }
 
 // admit adds a connection if the bounds allow it. Otherwise it returns the connection
 // to close first, nil if no connection may be closed now.
-func (p *boundedListener) admit(c *boundedConn) (admitted bool, silent *boundedConn) {
+func (p *Listener) admit(c *Conn) (admitted bool, silent *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	held := map[netip.Prefix]int{}
@@ -105,16 +111,16 @@ func (p *boundedListener) admit(c *boundedConn) (admitted bool, silent *boundedC
 	if !own && len(p.open) < p.max {
 		c.active = now
 		p.open[c] = struct{}{}
-		p.stats.connected(1)
+		p.stats.Connected(1)
 		return true, nil
 	}
-	var waiting []*boundedConn
+	var waiting []*Conn
 	for other := range p.open {
 		if !other.serving && (!own || other.from == c.from) {
 			waiting = append(waiting, other)
 		}
 	}
-	slices.SortStableFunc(waiting, func(a, b *boundedConn) int {
+	slices.SortStableFunc(waiting, func(a, b *Conn) int {
 		return cmp.Or(cmp.Compare(held[b.from], held[a.from]), a.active.Compare(b.active))
 	})
 	for _, other := range waiting {
@@ -127,13 +133,13 @@ func (p *boundedListener) admit(c *boundedConn) (admitted bool, silent *boundedC
 
 // arriving reports whether a request may be on its way: a new connection has
 // firstByteWithin to send one, and arrived bytes are read first. c.of.mu is held.
-func (c *boundedConn) arriving(now time.Time) bool {
+func (c *Conn) arriving(now time.Time) bool {
 	age := now.Sub(c.active)
 	return !c.received && age < firstByteWithin || age < unreadWithin && unread(c.TCPConn)
 }
 
 // Read notes the time of the last byte.
-func (c *boundedConn) Read(b []byte) (int, error) {
+func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.TCPConn.Read(b)
 	if n > 0 {
 		c.of.mu.Lock()
@@ -144,18 +150,18 @@ func (c *boundedConn) Read(b []byte) (int, error) {
 }
 
 // Close removes the connection from the listener.
-func (c *boundedConn) Close() error {
+func (c *Conn) Close() error {
 	c.of.mu.Lock()
 	if _, ok := c.of.open[c]; ok {
 		delete(c.of.open, c)
-		c.of.stats.connected(-1)
+		c.of.stats.Connected(-1)
 	}
 	c.of.mu.Unlock()
 	return c.TCPConn.Close()
 }
 
-// serve protects the connection from replacement until done is called.
-func (c *boundedConn) serve() (done func()) {
+// Serve protects the connection from replacement until done is called.
+func (c *Conn) Serve() (done func()) {
 	set := func(serving bool) {
 		c.of.mu.Lock()
 		defer c.of.mu.Unlock()
@@ -165,9 +171,27 @@ func (c *boundedConn) serve() (done func()) {
 	return func() { set(false) }
 }
 
-// sourceOf returns the network of one client at host:port: an IPv4 address, or a /64
+// connKey is the key of a connection in a context.
+type connKey struct{}
+
+// ConnContext puts a connection of a Listener, or one of TLS over it, into the context of its
+// requests, as ConnContext of http.Server.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	if encrypted, ok := c.(*tls.Conn); ok {
+		c = encrypted.NetConn()
+	}
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// ConnOf returns the connection of a request by its context, nil on another kind of listener.
+func ConnOf(ctx context.Context) *Conn {
+	c, _ := ctx.Value(connKey{}).(*Conn)
+	return c
+}
+
+// SourceOf returns the network of one client at host:port: an IPv4 address, or a /64
 // of IPv6. The zero value is an unknown address.
-func sourceOf(hostport string) netip.Prefix {
+func SourceOf(hostport string) netip.Prefix {
 	at, err := netip.ParseAddrPort(hostport)
 	if err != nil {
 		return netip.Prefix{}
