@@ -79,7 +79,7 @@ type Config struct {
 	Interval time.Duration `yaml:"interval"`
 	// Information, in nats, leads to a publication before there are Every labels: once
 	// the labels since the last one have brought this much, that is the sum of
-	// -log p(label) by the predictions before they were learnt. Default 5, finite and
+	// -log p(label) by the predictions before they were learnt. Default 2.5, finite and
 	// at least 0; 0 turns it off.
 	Information float64 `yaml:"information"`
 	// MaxWait is the longest time that labels wait for a publication: then it comes before
@@ -122,7 +122,7 @@ const MaxPayload = int(codec.MiB)
 // Default returns the defaults that configs/edge.yaml documents.
 func Default() Config {
 	return Config{
-		Role: RoleMember, Basis: BasisOwn, Scale: ScaleShared, Every: 100, Information: 5, Interval: time.Minute, MaxWait: time.Hour, MergeEvery: 5 * time.Minute,
+		Role: RoleMember, Basis: BasisOwn, Scale: ScaleShared, Every: 100, Information: 2.5, Interval: time.Minute, MaxWait: time.Hour, MergeEvery: 5 * time.Minute,
 		Horizons: []online.Horizon{}, Precision: "bfloat16", MaxMessage: 96 * codec.KiB, MaxMembers: 64, Members: []string{},
 		Trust: fleet.DefaultTrust, Unseen: online.ReportUnseen,
 	}

@@ -60,18 +60,18 @@ func TestInformation(t *testing.T) {
 	w.pass(10 * time.Second)
 	equal(t, "published", a.published, 1)
 	for range 10 {
-		a.labels, a.nats = a.labels+1, a.nats+2
+		a.labels, a.nats = a.labels+1, a.nats+1
 		w.pass(time.Minute)
 	}
-	equal(t, "published after 10 labels of 2 nats, one a minute", a.published, 1+3)
+	equal(t, "published after 10 labels of a nat, one a minute", a.published, 1+3)
 	equal(t, "merged once in five minutes", b.merges, []string{"a200", "a203", "a209"})
 	a.disconnect()
 	w.nodes = []*node{b}
 	a = w.start("a", 1, plain)
-	a.labels, a.nats = 210, 110
+	a.labels, a.nats = 210, 100
 	w.pass(time.Hour)
 	equal(t, "published after a start", a.published, 0)
-	a.labels, a.nats = 211, 115
+	a.labels, a.nats = 211, 102.5
 	w.pass(time.Minute)
-	equal(t, "published after a label of 5 nats", a.published, 1)
+	equal(t, "published after a label of 2.5 nats", a.published, 1)
 }
