@@ -120,6 +120,21 @@ func (h HTTP) Exposures(control bool) (found []Exposure) {
 	return found
 }
 
+// URL returns the address of the page that is served on a network address; where that is one of
+// all interfaces, with the name of this machine.
+func (h HTTP) URL(listen string) string {
+	scheme := "http"
+	if h.TLS.Enabled() {
+		scheme = "https"
+	}
+	if host, port, err := net.SplitHostPort(listen); err == nil && (host == "" || net.ParseIP(host).IsUnspecified()) {
+		if name, err := os.Hostname(); err == nil {
+			listen = net.JoinHostPort(name, port)
+		}
+	}
+	return scheme + "://" + listen + "/"
+}
+
 // openToNetwork reports whether an address accepts connections from other
 // machines.
 func openToNetwork(listen string) bool {

@@ -79,3 +79,23 @@ func TestHTTPExposures(t *testing.T) {
 		t.Errorf("found %v, want both files", found)
 	}
 }
+
+// The address of a page on all interfaces has the name of the machine, since no browser finds [::].
+func TestHTTPURL(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secure := HTTP{TLS: Certificate{Cert: "cert", Key: "key"}}
+	for listen, want := range map[string]string{
+		":9107": "http://" + name + ":9107/", "0.0.0.0:9107": "http://" + name + ":9107/", "[::]:9107": "http://" + name + ":9107/",
+		"127.0.0.1:9107": "http://127.0.0.1:9107/", "[::1]:9107": "http://[::1]:9107/", "edge.lan:9107": "http://edge.lan:9107/",
+	} {
+		if got := (HTTP{}).URL(listen); got != want {
+			t.Errorf("%s: %s, want %s", listen, got, want)
+		}
+	}
+	if got := secure.URL("127.0.0.1:9107"); got != "https://127.0.0.1:9107/" {
+		t.Errorf("with a certificate: %s", got)
+	}
+}

@@ -121,12 +121,16 @@ func (d *Daemon) logReady(name string, kept *persist.Recovered, restored uint64)
 }
 
 // undeclared returns the classes of a model that a closed list of classes in its configuration lacks.
-func undeclared(l *online.Learner) []string {
+func undeclared(l *online.Learner) (more []string) {
 	declared, list := l.Config().Classes, l.ClassList()
-	if declared.Open {
-		return nil
+	named := slices.Clone(list.Imported)
+	for _, name := range declared.Names {
+		named = append(named, name, list.Former[name])
 	}
-	return slices.DeleteFunc(slices.Clone(list.Names), func(name string) bool {
-		return slices.Contains(list.Imported, name) || slices.ContainsFunc(declared.Names, func(d string) bool { return d == name || list.Former[d] == name })
-	})
+	for _, name := range list.Names {
+		if !declared.Open && !slices.Contains(named, name) {
+			more = append(more, name)
+		}
+	}
+	return more
 }

@@ -88,17 +88,14 @@ func describePage(w io.Writer, c *config.Config) {
 		fmt.Fprintln(w, "page     none: http.listen is empty")
 		return
 	}
-	scheme, need, labels := "http", "", ""
-	if c.HTTP.TLS.Enabled() {
-		scheme = "https"
-	}
+	need, labels := "", ""
 	if !c.HTTP.Password.IsZero() {
 		need = ", with a password"
 	}
 	if c.Control.Enabled {
 		labels = "; labels are taken there"
 	}
-	fmt.Fprintf(w, "page     %s://%s/, metrics and health%s%s\n", scheme, c.HTTP.Listen, need, labels)
+	fmt.Fprintf(w, "page     %s, metrics and health%s%s\n", c.HTTP.URL(c.HTTP.Listen), need, labels)
 }
 
 // work describes the part of a model: learning or prediction, its streams, the topic of its predictions.

@@ -92,11 +92,7 @@ func (w *Server) URL() string {
 	if w == nil || w.listener == nil {
 		return ""
 	}
-	scheme := "http"
-	if w.Config.TLS.Enabled() {
-		scheme = "https"
-	}
-	return scheme + "://" + w.listener.Addr().String() + "/"
+	return w.Config.URL(w.listener.Addr().String())
 }
 
 // Run serves until ctx ends, and returns within closeWithin.
