@@ -55,11 +55,20 @@ func (c Config) Zone() (*time.Location, error) {
 	if c.TimeZone == "" {
 		return time.Local, nil
 	}
-	zone, err := time.LoadLocation(c.TimeZone)
-	if err != nil {
-		return nil, field.Check(false, "time_zone", c.TimeZone, "the name of a zone, such as Europe/Berlin")
+	return zoneOf(c.TimeZone, time.LoadLocation)
+}
+
+func zoneOf(name string, load func(string) (*time.Location, error)) (*time.Location, error) {
+	const one = "Europe/Berlin"
+	zone, err := load(name)
+	if err == nil {
+		return zone, nil
 	}
-	return zone, nil
+	want := "the name of a zone, such as " + one
+	if _, err := load(one); err != nil {
+		want = "a database of time zones on this system: install tzdata (OpenWrt: zoneinfo-core and that of the continent), or mount /usr/share/zoneinfo in the container"
+	}
+	return nil, field.Check(false, "time_zone", name, want)
 }
 
 func newLayout(c Config, chosen []string) (*layout, error) {

@@ -1,7 +1,9 @@
 package signal
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 	_ "time/tzdata" // the test needs a zone, also where the machine has none
@@ -94,6 +96,23 @@ func TestParseTimeAllocatesNothing(t *testing.T) {
 	for _, raw := range []string{`"2026-11-22T12:00:00Z"`, `1795348800.5`, `"2026-11-22T12:00:00"`, `"2026-11-22 12:00:00.5+01"`} {
 		if n := testing.AllocsPerRun(100, func() { ParseTime(raw, time.UTC) }); n > 0 {
 			t.Errorf("ParseTime(%s) allocates %v times", raw, n)
+		}
+	}
+}
+
+// The error of a name that is no zone is told from that of a system without a database of zones.
+func TestZoneOf(t *testing.T) {
+	none := func(string) (*time.Location, error) { return nil, errors.New("unknown time zone") }
+	for _, c := range []struct {
+		name string
+		load func(string) (*time.Location, error)
+		want string
+	}{
+		{"Europe/Nowhere", time.LoadLocation, "time_zone Europe/Nowhere: want the name of a zone, such as Europe/Berlin"},
+		{"Europe/Berlin", none, "time_zone Europe/Berlin: want a database of time zones on this system: install tzdata"},
+	} {
+		if _, err := zoneOf(c.name, c.load); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
 }
