@@ -30,3 +30,19 @@ models: {m: {streams: [g]}, n: {streams: [f]}, k: {streams: [k]}, o: {streams: [
 		}
 	}
 }
+
+// The clock of a calendar is shown, in its zone: that of a machine may be UTC without a word.
+func TestDescribedCalendar(t *testing.T) {
+	c, err := config.Parse("c.yaml", []byte(`
+streams: {g: {topics: [g], signals: [x], calendar: [hour], time_zone: UTC}, f: {topics: [f], signals: [x]}}
+models: {m: {streams: [g]}, n: {streams: [f]}}
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	Describe(&b, "c.yaml", c, false)
+	if text := b.String(); strings.Count(text, "the calendar has ") != 1 || !strings.Contains(text, " UTC now; time_zone sets its zone\n") {
+		t.Errorf("described as\n%s", text)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"edge/internal/config"
 	"edge/internal/terminal"
@@ -31,6 +32,9 @@ func describeSignals(w io.Writer, name string, s codec.Stream, verbose bool) {
 		list = fmt.Sprintf(": %s, … (-v lists them)", strings.Join(names[:4], ", "))
 	}
 	fmt.Fprintf(w, "         %s%s\n", terminal.Count(len(names), "feature"), list)
+	if zone, err := stage.Zone(); err == nil && len(stage.Calendar) > 0 { // TZ that Go does not know is UTC
+		fmt.Fprintf(w, "         the calendar has %s now; time_zone sets its zone\n", time.Now().In(zone).Format("Mon 15:04 MST"))
+	}
 	size := stage.Size(s.Raw.Rate.Hz)
 	if window := stage.Window; window.Length.Message {
 		fmt.Fprintf(w, "         each message is a window; no rows are kept\n")
