@@ -100,6 +100,8 @@ func Advice(err error) string {
 		return "put the file in its place, and let the daemon's user read it: the broker was not asked"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens there: is the broker running, and are address and port right? mosquitto without a listener in its configuration serves its own machine alone"
+	case errors.Is(err, syscall.EMFILE):
+		return "raise the limit of this process: ulimit -n, or LimitNOFILE of the unit"
 	case errors.As(err, new(*net.DNSError)):
 		return "this machine does not find the name in mqtt.servers: check its spelling, the network, and the name service; an address needs none"
 	}

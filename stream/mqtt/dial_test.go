@@ -81,9 +81,10 @@ func TestAdviceWithoutBroker(t *testing.T) {
 	if _, err := cfg.ClientOptions("edge-test"); !strings.Contains(Advice(err), "put the file in its place") {
 		t.Errorf("%v: %q", err, Advice(err))
 	}
-	unreached := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
-	if got := Advice(unreached); !strings.Contains(got, "no way to the broker") {
-		t.Errorf("the advice is %q", got)
+	for reason, want := range map[error]string{syscall.EHOSTUNREACH: "no way to the broker", syscall.EMFILE: "ulimit -n"} {
+		if got := Advice(&net.OpError{Op: "dial", Net: "tcp", Err: reason}); !strings.Contains(got, want) {
+			t.Errorf("the advice about %v is %q", reason, got)
+		}
 	}
 }
 
