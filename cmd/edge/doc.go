@@ -16,7 +16,7 @@
 //	top             internal/top
 //	replay          internal/replay
 //	eval, train     internal/eval, with internal/report for the scores
-//	predict         internal/eval
+//	predict         internal/predict
 //	windows         internal/eval
 //	inspect, verify internal/inspect
 //	backup, restore persist

@@ -6,12 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"edge/cmd/internal/cli"
-	"edge/internal/eval"
 	"edge/internal/exit"
+	"edge/internal/predict"
 )
 
 func newPredictCommand() *cobra.Command {
-	var p eval.Prediction
+	var p predict.Options
 	cmd := &cobra.Command{
 		Use:   "predict --state DB FILE",
 		Short: "Class probabilities for the rows of a file, as JSON lines",

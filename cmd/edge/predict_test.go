@@ -13,8 +13,8 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/dataset"
-	"edge/internal/eval"
 	"edge/internal/exit"
+	"edge/internal/predict"
 	"edge/model"
 	"edge/online"
 	"edge/persist"
@@ -49,10 +49,10 @@ func learntState(t *testing.T, name string, rows int) (path string, learner *onl
 	return path, learner
 }
 
-func answersOf(t *testing.T, out string) (list []eval.Answer) {
+func answersOf(t *testing.T, out string) (list []predict.Answer) {
 	t.Helper()
 	for line := range strings.Lines(out) {
-		var a eval.Answer
+		var a predict.Answer
 		if err := json.Unmarshal([]byte(line), &a); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
@@ -106,7 +106,7 @@ func TestPredict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, a := range []eval.Answer{labelled[i], bare[i]} {
+		for _, a := range []predict.Answer{labelled[i], bare[i]} {
 			for k, class := range learner.Posterior().Classes() {
 				if a.Probs[class] != want[k] {
 					t.Errorf("row %d, class %s: %v, want %v", a.Row, class, a.Probs[class], want[k])

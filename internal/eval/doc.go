@@ -1,10 +1,8 @@
-// Package eval scores a model on data files without a broker, trains one offline,
-// and predicts the rows of a file.
+// Package eval scores a model on data files without a broker, and trains one offline.
 //
 //	Evaluation  the options of edge eval; Each evaluates a file
 //	Run         the loop: every row is predicted, judged and learnt by a Policy
 //	Training    the options of edge train; Run trains on a file
-//	Prediction  the options of edge predict; Run writes a line for each row
 //	Windows     the options of edge windows; Print writes the samples of a file of
 //	            signals, Scores learns windows of several lengths
 //	Propose     a stream for a file of signals

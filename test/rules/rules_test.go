@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"internal/config"},
 	{"internal/broker", "internal/report", "internal/statefile", "internal/doctor/diagnosis"},
 	{"internal/doctor/probe", "internal/report/htmlreport"},
-	{"internal/eval", "internal/replay", "internal/doctor", "internal/fleetctl", "internal/inspect", "internal/top", "internal/web", "internal/broker/brokertest"},
+	{"internal/eval", "internal/predict", "internal/replay", "internal/doctor", "internal/fleetctl", "internal/inspect", "internal/top", "internal/web", "internal/broker/brokertest"},
 	{"internal/daemon"},
 	{"internal/demo", "cmd/internal/cli"},
 	{"lab"},

@@ -1,4 +1,5 @@
-package eval
+// Package predict answers the rows of a file by a model of a state file. It serves `edge predict`.
+package predict
 
 import (
 	"bufio"
@@ -35,32 +36,32 @@ type Answer struct {
 	Abstain    bool               `json:"abstain"`
 }
 
-// Prediction holds the options of edge predict.
-type Prediction struct {
-	State, Model, Config string
+// Options are those of edge predict.
+type Options struct {
+	State, Model, Config string // the state file; its model, "" if it has one; the configuration, "" for none
 	Data                 dataset.Options
 }
 
 // Run predicts the rows of a file, or of in if path is -, and writes a JSON object
 // for each. It leaves out rows without any feature, and prints their number.
-func (p *Prediction) Run(path string, in io.Reader, out, errOut io.Writer) error {
-	if err := p.Data.Check(); err != nil {
+func (o *Options) Run(path string, in io.Reader, out, errOut io.Writer) error {
+	if err := o.Data.Check(); err != nil {
 		return exit.With(exit.Usage, err)
 	}
-	learner, err := p.learner()
+	learner, err := o.learner()
 	if err != nil {
 		return err
 	}
-	p.Data.Unlabeled = true
+	o.Data.Unlabeled = true
 	answered := bufio.NewWriter(out)
-	format := p.Data.Of(learner.Config().Features)
+	format := o.Data.Of(learner.Config().Features)
 	format.Idle = func() { answered.Flush() } // an error occurs again at the end
 	d, err := dataset.OpenInput(path, in, format)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	p.Data.Warn(errOut, path, d.Doubt())
+	o.Data.Warn(errOut, path, d.Doubt())
 	leftOut, err := answers(answered, learner, d)
 	if err == nil && leftOut == 0 {
 		if none := d.NoRows(); none != nil {
@@ -74,15 +75,15 @@ func (p *Prediction) Run(path string, in io.Reader, out, errOut io.Writer) error
 }
 
 // learner returns the model as the state file holds it, its journal included.
-func (p *Prediction) learner() (*online.Learner, error) {
+func (o *Options) learner() (*online.Learner, error) {
 	var cfg *config.Config
-	if p.Config != "" {
+	if o.Config != "" {
 		var err error
-		if cfg, err = config.Load(p.Config); err != nil {
+		if cfg, err = config.Load(o.Config); err != nil {
 			return nil, err
 		}
 	}
-	store, err := statefile.Open(p.State)
+	store, err := statefile.Open(o.State)
 	if err != nil {
 		return nil, exit.With(exit.Store, err)
 	}
@@ -91,23 +92,23 @@ func (p *Prediction) learner() (*online.Learner, error) {
 	if err != nil {
 		return nil, exit.With(exit.Store, err)
 	}
-	name := p.Model
+	name := o.Model
 	switch {
 	case len(names) == 0:
-		return nil, exit.With(exit.Store, fmt.Errorf("predict: %s holds no model; edge inspect shows what a state file has", p.State))
+		return nil, exit.With(exit.Store, fmt.Errorf("predict: %s holds no model; edge inspect shows what a state file has", o.State))
 	case name == "" && len(names) == 1:
 		name = names[0]
 	case !slices.Contains(names, name):
-		return nil, exit.With(exit.Usage, fmt.Errorf("predict: --model NAME: %s has %s", p.State, strings.Join(names, ", ")))
+		return nil, exit.With(exit.Usage, fmt.Errorf("predict: --model NAME: %s has %s", o.State, strings.Join(names, ", ")))
 	}
 	if cfg != nil {
 		if cfg.Models[name].Streams == nil {
-			return nil, exit.With(exit.Config, fmt.Errorf("predict: %s has no model %s, which %s holds", p.Config, name, p.State))
+			return nil, exit.With(exit.Config, fmt.Errorf("predict: %s has no model %s, which %s holds", o.Config, name, o.State))
 		}
-		if p.Data.Raw, err = cfg.Raw(name, p.Data.Stream); err != nil {
+		if o.Data.Raw, err = cfg.Raw(name, o.Data.Stream); err != nil {
 			return nil, exit.With(exit.Usage, err)
 		}
-		cfg.SetLabels(name, &p.Data.Format)
+		cfg.SetLabels(name, &o.Data.Format)
 	}
 	learner, kept, learnt, err := statefile.Restore(store, name, cfg)
 	if err == nil && !learnt && len(kept.Records) > 0 {

@@ -1,4 +1,4 @@
-package eval
+package predict
 
 import (
 	"encoding/json"
