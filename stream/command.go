@@ -14,12 +14,13 @@ import (
 
 	"edge/online"
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
 )
 
 // MaxRequest is the largest payload of a request.
-const MaxRequest = 4 * codec.KiB
+const MaxRequest = 4 * field.KiB
 
 const (
 	requestsName   = "requests" // name of their counters

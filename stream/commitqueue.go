@@ -3,7 +3,7 @@ package stream
 import (
 	"sync/atomic"
 
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // commitQueue hands messages from the worker to the committer. It is bounded by their number and
@@ -22,7 +22,7 @@ const (
 	maxQueuedBytes = 2 << 20 // or those of a smaller ring
 )
 
-func newCommitQueue(ring codec.ByteSize) *commitQueue {
+func newCommitQueue(ring field.ByteSize) *commitQueue {
 	return &commitQueue{items: make(chan *item, maxQueued), most: min(maxQueuedBytes, int64(ring)), room: make(chan struct{}, 1)}
 }
 

@@ -40,7 +40,7 @@ type Pending struct {
 	// 1000000.
 	Max int `yaml:"max"`
 	// MaxBytes bounds the memory of all samples. Default 16MiB, at least 64KiB.
-	MaxBytes codec.ByteSize `yaml:"max_bytes"`
+	MaxBytes field.ByteSize `yaml:"max_bytes"`
 	// TTL is the longest wait of a sample, in running time of the node: neither an
 	// interruption nor a change of the clock counts. Default 24h, at least 1s.
 	TTL time.Duration `yaml:"ttl"`
@@ -52,14 +52,14 @@ type Pending struct {
 
 // DefaultPending returns the defaults that configs/edge.yaml documents.
 func DefaultPending() Pending {
-	return Pending{Max: 5000, MaxBytes: 16 * codec.MiB, TTL: 24 * time.Hour, Corrections: 500}
+	return Pending{Max: 5000, MaxBytes: 16 * field.MiB, TTL: 24 * time.Hour, Corrections: 500}
 }
 
 // Validate reports every field that is out of range, joined.
 func (p Pending) Validate() error {
 	return errors.Join(
 		field.Check(p.Max >= 0 && p.Max <= 1e6, "max", p.Max, "0 to 1000000"),
-		field.Check(p.MaxBytes >= 64*codec.KiB && p.MaxBytes <= 1<<30, "max_bytes", p.MaxBytes, "64KiB to 1GiB"),
+		field.Check(p.MaxBytes >= 64*field.KiB && p.MaxBytes <= 1<<30, "max_bytes", p.MaxBytes, "64KiB to 1GiB"),
 		field.Check(p.TTL >= time.Second, "ttl", p.TTL, "at least 1s"),
 		field.Check(p.Corrections >= 0 && p.Corrections <= 1e4, "corrections", p.Corrections, "0 to 10000"),
 	)

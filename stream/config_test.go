@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
 )
@@ -58,7 +59,7 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 		{stream(func(s *codec.Stream) { s.Compression = "lz4" }), "streams.s.compression lz4: want one of none"},
 		{stream(func(s *codec.Stream) { s.Format, s.Compression = "float32", "auto" }), "streams.s.compression auto: want none, gzip or zstd"},
 		{stream(func(s *codec.Stream) { s.Format, s.Fields = "float64", map[string]string{"rms": "a"} }), "streams.s.fields.rms a: want no fields"},
-		{stream(func(s *codec.Stream) { s.Format, s.MaxPayload = "cbor", 2*codec.MiB }), "streams.s.max_payload 2MiB: want at most 1MiB for cbor"},
+		{stream(func(s *codec.Stream) { s.Format, s.MaxPayload = "cbor", 2*field.MiB }), "streams.s.max_payload 2MiB: want at most 1MiB for cbor"},
 		{stream(func(s *codec.Stream) { s.Columns = []string{"rms"} }), "streams.s.columns [rms]: want format csv"},
 		{stream(func(s *codec.Stream) { s.Format, s.Columns = "csv", []string{"rms", "peak_hz"} }), "streams.s.columns [rms peak_hz]: want one called kurtosis"},
 		{stream(func(s *codec.Stream) { s.Format, s.Columns = "csv", []string{"rms", "rms", "kurtosis", "peak_hz"} }), "streams.s.columns rms: want each name once"},
@@ -82,7 +83,7 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 		{stream(func(s *codec.Stream) { s.Fields = map[string]string{"rms": "a.#.b"} }), `streams.s.fields.rms "a.#.b": want keys`},
 		{stream(func(s *codec.Stream) { s.ID = "@reverse" }), `streams.s.id "@reverse": want keys`},
 		{stream(func(s *codec.Stream) { s.Label = "" }), `streams.s.label "": want keys`},
-		{stream(func(s *codec.Stream) { s.MaxPayload = codec.GiB }), "streams.s.max_payload 1GiB: want 64B to 16MiB"},
+		{stream(func(s *codec.Stream) { s.MaxPayload = field.GiB }), "streams.s.max_payload 1GiB: want 64B to 16MiB"},
 		{stream(func(s *codec.Stream) { s.MaxBatch = 0 }), "streams.s.max_batch 0: want 1 to 100000"},
 	} {
 		cfg := DefaultConfig()
@@ -140,13 +141,13 @@ labels:
 		t.Fatal(err)
 	}
 	s := f.Streams["vibration"]
-	if s.ID != "id" || s.Label != "label" || s.Dimension != 4 || s.MaxPayload != codec.MiB || s.MaxBatch != 1000 {
+	if s.ID != "id" || s.Label != "label" || s.Dimension != 4 || s.MaxPayload != field.MiB || s.MaxBatch != 1000 {
 		t.Errorf("stream = %+v, want its defaults where the file says nothing", s)
 	}
 	if l := f.Labels[0]; l.ID != "sample" || l.Label != "label" {
 		t.Errorf("labels = %+v", l)
 	}
-	if m := f.MQTT; m.Keepalive != 45*time.Second || m.QoS != 1 || m.Ring.MaxBytes != codec.MiB || m.Ring.MaxMessages != 2048 || f.Outbox.MaxBytes != 16*codec.MiB {
+	if m := f.MQTT; m.Keepalive != 45*time.Second || m.QoS != 1 || m.Ring.MaxBytes != field.MiB || m.Ring.MaxMessages != 2048 || f.Outbox.MaxBytes != 16*field.MiB {
 		t.Errorf("mqtt = %+v, outbox = %+v", m, f.Outbox)
 	}
 	written, err := yaml.Marshal(f)

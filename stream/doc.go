@@ -36,7 +36,7 @@
 // passed through and decides nothing; intervals are monotonic.
 //
 // Everything that a node publishes is a struct of payload.go. Below this package are
-// stream/field and stream/topic, stream/signal, stream/codec, stream/mqtt,
-// stream/membership and stream/homeassistant; each knows only some before it. A good order of reading: doc.go,
-// node.go, wire.go, worker.go, committer.go.
+// stream/field and stream/topic, stream/mqtt, stream/signal, stream/codec,
+// stream/membership and stream/homeassistant; each knows only some before it. A good
+// order of reading: doc.go, node.go, wire.go, worker.go, committer.go.
 package stream

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"edge/online"
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // Journal makes records durable. Only the committer's goroutine calls it.
@@ -136,7 +136,7 @@ func (c *committer) makeRoom(commit *online.Commit) {
 		}
 		w.drop(gone)
 	}
-	w.limits.MaxBytes = codec.ByteSize(limit)
+	w.limits.MaxBytes = field.ByteSize(limit)
 	gone = append(gone, w.shrink()...)
 	c.forget(m, gone, &c.counts.pendingEvicted)
 	changed := c.group.commit()

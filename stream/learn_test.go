@@ -15,6 +15,7 @@ import (
 	"edge/online"
 	"edge/online/conformal"
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/mqtt"
 )
 
@@ -253,7 +254,7 @@ func TestLateLabels(t *testing.T) {
 		s.Dimension = 9000
 		cfg.Streams["vibration"] = s
 		m.Model, m.Active = newFakeModel(9000), everything
-		m.Pending.MaxBytes = 64 * codec.KiB
+		m.Pending.MaxBytes = 64 * field.KiB
 		r := newRig(t, newFakeJournal(), cfg, m)
 		r.send(p7, `{"id":"a","features":[0`+strings.Repeat(",0", 8999)+`]}`)
 		time.Sleep(time.Second)

@@ -10,6 +10,7 @@ import (
 	"edge/online/active"
 	"edge/online/score"
 	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // This file is the schema of all that a node publishes, except the discovery
@@ -52,9 +53,9 @@ type Limits struct {
 	InflightWindow int            `json:"inflight_window"`
 	LossWindow     float64        `json:"loss_window_seconds"`
 	MaxPayload     map[string]int `json:"max_payload"` // bytes, by stream
-	OutboxBytes    codec.ByteSize `json:"outbox_bytes"`
+	OutboxBytes    field.ByteSize `json:"outbox_bytes"`
 	OutboxMessages int            `json:"outbox_messages"`
-	RingBytes      codec.ByteSize `json:"ring_bytes"`
+	RingBytes      field.ByteSize `json:"ring_bytes"`
 	RingMessages   int            `json:"ring_messages"`
 }
 

@@ -11,6 +11,7 @@ import (
 	"edge/online/active"
 	"edge/stream"
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/homeassistant"
 	"edge/stream/membership"
 	"edge/stream/mqtt"
@@ -41,7 +42,7 @@ type Config struct {
 	Log           Log                     `yaml:"log"`
 	// MemoryLimit is the soft limit of the heap. 0: GOMEMLIMIT, or else 70 % of the
 	// control group's limit. Default 0, else at least 8MiB.
-	MemoryLimit codec.ByteSize `yaml:"memory_limit"`
+	MemoryLimit field.ByteSize `yaml:"memory_limit"`
 }
 
 // Model is one classifier and the streams that feed it.
@@ -80,7 +81,7 @@ type Store struct {
 	// last one.
 	Checkpoint Checkpoint `yaml:"checkpoint"`
 	// MaxSize bounds the file. Default 256MiB, at least 1MiB.
-	MaxSize codec.ByteSize `yaml:"max_size"`
+	MaxSize field.ByteSize `yaml:"max_size"`
 	// Dedupe is the number of messages of each model that are remembered, so that a
 	// repetition is not learnt. Default 4096, range 1 to 1000000.
 	Dedupe int `yaml:"dedupe"`
@@ -94,7 +95,7 @@ type Checkpoint struct {
 	// Samples is the number learnt since the last one; 0: never by count. Default 5000.
 	Samples uint64 `yaml:"samples"`
 	// Size is that of the journal since the last one; 0: never by size. Default 8MiB.
-	Size codec.ByteSize `yaml:"size"`
+	Size field.ByteSize `yaml:"size"`
 }
 
 // Log configures the log.
@@ -121,8 +122,8 @@ func Default() Config {
 			JournalFlush: s.JournalFlush,
 			Durability:   "strict",
 			LossWindow:   time.Second,
-			Checkpoint:   Checkpoint{Every: 5 * time.Minute, Samples: 5000, Size: 8 * codec.MiB},
-			MaxSize:      256 * codec.MiB,
+			Checkpoint:   Checkpoint{Every: 5 * time.Minute, Samples: 5000, Size: 8 * field.MiB},
+			MaxSize:      256 * field.MiB,
 			Dedupe:       4096,
 		},
 		Metrics: s.Metrics, HomeAssistant: s.HomeAssistant,

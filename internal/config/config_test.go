@@ -15,7 +15,7 @@ import (
 
 	"edge/online"
 	"edge/stream"
-	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/mqtt"
 	"edge/test/files"
 )
@@ -263,7 +263,7 @@ func TestConfigEnvironment(t *testing.T) {
 		{"mqtt.username", c.MQTT.Username, "007"},
 		{"mqtt.password", c.MQTT.Password, mqtt.Secret{File: "/run/secret"}},
 		{"store.path", c.Store.Path, "/var/lib/edge/x.db"},
-		{"store.max_size", c.Store.MaxSize, 8 * codec.MiB},
+		{"store.max_size", c.Store.MaxSize, 8 * field.MiB},
 		{"store.checkpoint.every", c.Store.Checkpoint.Every, time.Minute},
 		{"log.level", c.Log.Level, slog.LevelDebug},
 		{"models.bearing.batch", bearing.Batch, online.Batch{MaxSize: 16}},

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // Anchors, merged mappings and tags of the core schema have the meaning of the YAML
@@ -25,7 +26,7 @@ models: {wear: {streams: [left, right]}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.MQTT.Ring.MaxMessages != 100 || c.MQTT.Ring.MaxBytes != codec.MiB || c.Outbox.MaxMessages != 200 || c.MQTT.ClientID != "5" {
+	if c.MQTT.Ring.MaxMessages != 100 || c.MQTT.Ring.MaxBytes != field.MiB || c.Outbox.MaxMessages != 200 || c.MQTT.ClientID != "5" {
 		t.Errorf("ring %+v, outbox %+v, client %q", c.MQTT.Ring, c.Outbox, c.MQTT.ClientID)
 	}
 	want := c.Streams["left"]

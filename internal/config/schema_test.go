@@ -84,7 +84,7 @@ func configSchema(t *testing.T) (*jsonschema.Schema, error) {
 			switch t {
 			case reflect.TypeFor[time.Duration]():
 				return text(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`)
-			case reflect.TypeFor[codec.ByteSize]():
+			case reflect.TypeFor[field.ByteSize]():
 				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(`^[0-9]+ ?(B|KiB|MiB|GiB)?$`), {Type: "integer"}}}
 			case reflect.TypeFor[membership.Trust]():
 				return anyOf(&jsonschema.Schema{Type: "number"}, text(`^-\.?inf$`))

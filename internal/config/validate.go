@@ -9,7 +9,6 @@ import (
 
 	"edge/online"
 	"edge/stream"
-	"edge/stream/codec"
 	"edge/stream/field"
 )
 
@@ -54,13 +53,13 @@ func (c *Config) Validate() error {
 			errs.add(of.key, "%s: only a shell knows ~: want ${HOME}/%s", of.path, rest)
 		}
 	}
-	if s.MaxSize < codec.MiB {
+	if s.MaxSize < field.MiB {
 		errs.add("store.max_size", "%v: want at least 1MiB", s.MaxSize)
 	}
 	if s.Dedupe < 1 || s.Dedupe > 1e6 {
 		errs.add("store.dedupe", "%d: want 1 to 1000000 messages", s.Dedupe)
 	}
-	if c.MemoryLimit != 0 && c.MemoryLimit < 8*codec.MiB {
+	if c.MemoryLimit != 0 && c.MemoryLimit < 8*field.MiB {
 		errs.add("memory_limit", "%v: want 0 or at least 8MiB", c.MemoryLimit)
 	}
 	if s.Durability != "strict" && s.Durability != "relaxed" {

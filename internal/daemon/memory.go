@@ -13,7 +13,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"edge/internal/process"
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // heapFraction is the fraction of a control group's memory for the heap; the rest
@@ -57,7 +57,7 @@ func paceCollector() {
 // GOMEMLIMIT, or else heapFraction of the control group's limit. It is a soft
 // limit: the heap exceeds it rather than fail. It returns the limit in bytes and
 // its source, "" without a limit.
-func limitMemory(limit codec.ByteSize, log *slog.Logger) (bytes int64, from string) {
+func limitMemory(limit field.ByteSize, log *slog.Logger) (bytes int64, from string) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

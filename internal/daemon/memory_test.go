@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // The configuration takes precedence over the environment, and that over the
@@ -28,7 +28,7 @@ func TestLimitMemory(t *testing.T) {
 	if bytes, from := limitMemory(0, log); bytes != 123<<20 || from != "GOMEMLIMIT" || debug.SetMemoryLimit(-1) != 123<<20 {
 		t.Errorf("GOMEMLIMIT=123MiB: %d from %q", bytes, from)
 	}
-	if bytes, from := limitMemory(200*codec.MiB, log); bytes != 200<<20 || from != "memory_limit" || debug.SetMemoryLimit(-1) != 200<<20 {
+	if bytes, from := limitMemory(200*field.MiB, log); bytes != 200<<20 || from != "memory_limit" || debug.SetMemoryLimit(-1) != 200<<20 {
 		t.Errorf("memory_limit 200MiB: %d from %q", bytes, from)
 	}
 	if got := debug.SetGCPercent(100); got != gcPercent {

@@ -12,6 +12,7 @@ import (
 	"edge/online"
 	"edge/stream"
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/signal"
 )
 
@@ -112,7 +113,7 @@ func (d *Config) config(at site) (*config.Config, error) {
 	if s.gaps {
 		in.OnMissing = codec.OnMissingImpute
 	}
-	in.MaxPayload = max(in.MaxPayload, codec.ByteSize(40*len(s.features))) // a number takes 25 bytes at most
+	in.MaxPayload = max(in.MaxPayload, field.ByteSize(40*len(s.features))) // a number takes 25 bytes at most
 	m.Streams, m.Learner.Classes.Names = []string{name}, s.classes
 	m.Learner.Classes.Max = max(m.Learner.Classes.Max, len(s.classes))
 	if s.labels < 1 {

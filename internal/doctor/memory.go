@@ -12,7 +12,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/doctor/diagnosis"
 	"edge/internal/terminal"
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // memoryBound is a limit of a daemon's memory.
@@ -29,7 +29,7 @@ func (h host) memoryBounds(cfg *config.Config) (bounds []memoryBound) {
 		bounds = append(bounds, memoryBound{bytes: limit, by: by})
 	}
 	goal := func(text, by string) bool {
-		var n codec.ByteSize
+		var n field.ByteSize
 		if n.UnmarshalText([]byte(text)) != nil || n <= 0 {
 			return false
 		}

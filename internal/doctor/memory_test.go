@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/test/harness"
 )
 
@@ -22,7 +22,7 @@ func TestMemoryBounds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files map[string]string
 		goal  string
-		limit codec.ByteSize
+		limit field.ByteSize
 		want  []memoryBound
 	}{
 		"none":      {},

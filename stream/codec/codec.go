@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/online"
+	"edge/stream/field"
 )
 
 const (
@@ -239,7 +240,7 @@ func (d *Decoder) DecodeTo(s *Scratch, payload []byte) ([]Reading, error) {
 // open returns an unpacked payload that is not empty.
 func (d *Decoder) open(payload []byte) ([]byte, *Refusal) {
 	if len(payload) > d.maxPayload {
-		return nil, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
+		return nil, Refuse(TooLarge, "more than %s", field.ByteSize(d.maxPayload))
 	}
 	payload, err := d.unpacker.unpack(payload)
 	if err != nil {

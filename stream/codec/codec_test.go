@@ -15,6 +15,8 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/klauspost/compress/zstd"
+
+	"edge/stream/field"
 )
 
 // plane is a stream of two features without names of their own.
@@ -356,7 +358,7 @@ func TestDecodeValue(t *testing.T) {
 // decompressed.
 func TestCompressionBombs(t *testing.T) {
 	s := bearing()
-	s.Compression, s.MaxPayload = compressionAuto, 4*KiB
+	s.Compression, s.MaxPayload = compressionAuto, 4*field.KiB
 	d := mustDecoder(t, s)
 	bombs := compressed(t, "["+strings.Repeat(" ", 2<<20)+"1,2,3]")
 	packed := bombs[compressionGzip]
@@ -404,7 +406,7 @@ func TestCompressionBombs(t *testing.T) {
 	} {
 		s := bearing()
 		s.Compression = c.compression
-		s.MaxPayload = 16 * MiB
+		s.MaxPayload = 16 * field.MiB
 		_, err := mustDecoder(t, s).Decode([]byte(c.payload))
 		if refusalOf(err).Reason != Malformed {
 			t.Errorf("%s: %v, want malformed", name, err)

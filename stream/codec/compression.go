@@ -5,6 +5,8 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+
+	"edge/stream/field"
 )
 
 // Compressions of a payload.
@@ -103,5 +105,5 @@ func (u *unpacker) unzstd(payload []byte) ([]byte, *Refusal) {
 var errTooLong = errors.New("too long")
 
 func (u *unpacker) tooLarge() *Refusal {
-	return Refuse(TooLarge, "more than %s when it is unpacked", ByteSize(u.limit))
+	return Refuse(TooLarge, "more than %s when it is unpacked", field.ByteSize(u.limit))
 }

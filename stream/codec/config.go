@@ -80,7 +80,7 @@ type Stream struct {
 	AllowRetained Switch `yaml:"allow_retained"`
 	// MaxPayload bounds the size of a message before it is read, and after it is
 	// decompressed. Default 64KiB, range 64B to 16MiB.
-	MaxPayload ByteSize `yaml:"max_payload"`
+	MaxPayload field.ByteSize `yaml:"max_payload"`
 	// MaxBatch bounds the entries of a batch. Default 1000, range 1 to 100000.
 	MaxBatch int `yaml:"max_batch"`
 	// Entries say which rows or samples a payload has, and of which device.
@@ -100,7 +100,7 @@ const FeatureLevel = "{feature}"
 func DefaultStream() Stream {
 	return Stream{
 		Format: FormatJSON, Compression: compressionNone, ID: "id", Time: "ts", Label: "label",
-		OnMissing: OnMissingReject, AllowRetained: switchAuto, Join: DefaultJoin(), MaxPayload: 64 * KiB, MaxBatch: 1000,
+		OnMissing: OnMissingReject, AllowRetained: switchAuto, Join: DefaultJoin(), MaxPayload: 64 * field.KiB, MaxBatch: 1000,
 		Entries: DefaultEntries(), Stage: signal.DefaultConfig(),
 	}
 }
@@ -187,8 +187,8 @@ func (s Stream) checkPayload() error {
 		field.Check(stage || len(s.Features) == 0 || s.Dimension == 0, "dimension", s.Dimension, "either features or dimension"),
 		field.Check(len(names) > 0, "features", "[]", "names, or a dimension, or fields; or signals, of which the stream makes samples"),
 		field.Check(s.Dimension >= 0 && s.Dimension <= maxFeatures, "dimension", s.Dimension, fmt.Sprintf("1 to %d", maxFeatures)),
-		field.Check(s.MaxPayload >= 64 && s.MaxPayload <= 16*MiB, "max_payload", s.MaxPayload, "64B to 16MiB"),
-		field.Check(s.Format != FormatCBOR || s.MaxPayload <= MiB, "max_payload", s.MaxPayload, "at most 1MiB for cbor, of which each byte may take 64 in memory"),
+		field.Check(s.MaxPayload >= 64 && s.MaxPayload <= 16*field.MiB, "max_payload", s.MaxPayload, "64B to 16MiB"),
+		field.Check(s.Format != FormatCBOR || s.MaxPayload <= field.MiB, "max_payload", s.MaxPayload, "at most 1MiB for cbor, of which each byte may take 64 in memory"),
 		checkTopics(s.Topics, s.TopicTemplate),
 	}
 	if stage {

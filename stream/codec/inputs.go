@@ -38,7 +38,7 @@ type Input struct {
 	// Label is the path of a label in the payload. Default "": the input has none.
 	Label string `yaml:"label"`
 	// MaxPayload bounds a message. Default 64KiB.
-	MaxPayload ByteSize `yaml:"max_payload"`
+	MaxPayload field.ByteSize `yaml:"max_payload"`
 	// AllowRetained accepts messages that the broker kept: true, false, or auto: where
 	// values are held and never get too old. Default auto.
 	AllowRetained Switch `yaml:"allow_retained"`

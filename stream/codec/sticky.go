@@ -70,7 +70,7 @@ func (s *schema) ignores(text []byte) bool {
 // label in any case. Another word is refused, and its state is not known.
 func (d *Decoder) State(payload []byte) (label, device string, found bool, err error) {
 	if len(payload) > d.maxPayload {
-		return "", "", false, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
+		return "", "", false, Refuse(TooLarge, "more than %s", field.ByteSize(d.maxPayload))
 	}
 	payload = bytes.TrimSpace(plainText(payload))
 	text, found := d.stateText(payload)

@@ -1,7 +1,7 @@
 // Package field makes the errors of configuration fields: key, value and allowed range,
 // as in "mqtt.ring.max_bytes 1B: want at least 64KiB", and the known word closest to a
-// misspelt one. The packages below stream and stream itself validate their configurations
-// with it.
+// misspelt one. ByteSize is a size with its unit. The packages below stream and stream itself
+// validate their configurations with it.
 package field
 
 import (

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"edge/online/fleet"
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 func sharing(c *Config) { c.Basis = BasisShared }
@@ -227,7 +227,7 @@ func TestBasisOnTheWay(t *testing.T) {
 	}
 
 	w = newWorld(t)
-	small := func(c *Config) { c.Basis, c.MaxMessage = BasisShared, 2*codec.KiB }
+	small := func(c *Config) { c.Basis, c.MaxMessage = BasisShared, 2*field.KiB }
 	a, b := w.start("a", 1, small), w.start("b", 1, small)
 	a.labels, a.size, b.size = 50, 900, 900
 	w.pass(2 * time.Minute)

@@ -11,7 +11,6 @@ import (
 
 	"edge/online"
 	"edge/online/fleet"
-	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/topic"
 )
@@ -95,7 +94,7 @@ type Config struct {
 	Precision string `yaml:"precision" jsonschema:"enum=bfloat16,enum=float32"`
 	// MaxMessage bounds a published message; a larger contribution goes in parts.
 	// Default 96KiB, range 4KiB to 1MiB.
-	MaxMessage codec.ByteSize `yaml:"max_message"`
+	MaxMessage field.ByteSize `yaml:"max_message"`
 	// MaxMembers bounds the other members; those with the fewest labels are left out.
 	// Default 64, range 1 to 1000.
 	MaxMembers int `yaml:"max_members"`
@@ -117,13 +116,13 @@ type Config struct {
 }
 
 // MaxPayload is the largest message of a fleet that is received, in bytes.
-const MaxPayload = int(codec.MiB)
+const MaxPayload = int(field.MiB)
 
 // Default returns the defaults that configs/edge.yaml documents.
 func Default() Config {
 	return Config{
 		Role: RoleMember, Basis: BasisOwn, Scale: ScaleShared, Every: 100, Information: 2.5, Interval: time.Minute, MaxWait: time.Hour, MergeEvery: 5 * time.Minute,
-		Horizons: []online.Horizon{}, Precision: "bfloat16", MaxMessage: 96 * codec.KiB, MaxMembers: 64, Members: []string{},
+		Horizons: []online.Horizon{}, Precision: "bfloat16", MaxMessage: 96 * field.KiB, MaxMembers: 64, Members: []string{},
 		Trust: fleet.DefaultTrust, Unseen: online.ReportUnseen,
 	}
 }
@@ -151,7 +150,7 @@ func (c *Config) Validate() error {
 		field.Check(c.MaxWait == 0 || c.MaxWait >= time.Second, "max_wait", c.MaxWait, "0s or at least 1s"),
 		field.Check(c.MergeEvery >= time.Second, "merge_every", c.MergeEvery, "at least 1s"),
 		field.Check(c.Precision == "bfloat16" || c.Precision == "float32", "precision", c.Precision, "bfloat16 or float32"),
-		field.Check(c.MaxMessage >= 4*codec.KiB && c.MaxMessage <= codec.MiB, "max_message", c.MaxMessage, "4KiB to 1MiB"),
+		field.Check(c.MaxMessage >= 4*field.KiB && c.MaxMessage <= field.MiB, "max_message", c.MaxMessage, "4KiB to 1MiB"),
 		field.Check(c.MaxMembers >= 1 && c.MaxMembers <= 1000, "max_members", c.MaxMembers, "1 to 1000"),
 		field.Check(c.StaleAfter == 0 || c.StaleAfter >= time.Second, "stale_after", c.StaleAfter, "0s or at least 1s"),
 		field.Check(c.Unseen == online.ReportUnseen || c.Unseen == online.MixUnseen, "unseen", c.Unseen, "report or mix"),

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"edge/online/fleet"
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 func TestSplit(t *testing.T) {
@@ -85,7 +85,7 @@ func TestConfig(t *testing.T) {
 		"information": func(c *Config) { c.Information = -1 }, "interval": func(c *Config) { c.Interval = 0 },
 		"max_wait":    func(c *Config) { c.MaxWait = time.Millisecond },
 		"merge_every": func(c *Config) { c.MergeEvery = time.Millisecond }, "precision": func(c *Config) { c.Precision = "int8" },
-		"max_message": func(c *Config) { c.MaxMessage = codec.KiB }, "max_members": func(c *Config) { c.MaxMembers = 1001 },
+		"max_message": func(c *Config) { c.MaxMessage = field.KiB }, "max_members": func(c *Config) { c.MaxMembers = 1001 },
 		"stale_after": func(c *Config) { c.StaleAfter = 1 }, "members[1]": func(c *Config) { c.Members = []string{"a", "B"} }, "unseen": func(c *Config) { c.Unseen = "" },
 	} {
 		bad := cfg

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"edge/online/fleet"
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // A node that ends has an epoch once its own message is known, or the broker has been
@@ -55,7 +55,7 @@ func of(t *testing.T, member string, epoch uint64) []byte {
 // warm-up. One that learns its journal has not forgotten.
 func TestReset(t *testing.T) {
 	w := newWorld(t)
-	small := func(c *Config) { c.MaxMessage = 4 * codec.KiB }
+	small := func(c *Config) { c.MaxMessage = 4 * field.KiB }
 	a, b := w.start("a", 0, small), w.start("b", 0, small)
 	a.labels, a.size, b.labels = 300, 100, 50
 	w.pass(2 * time.Minute)

@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // Messages of QoS 0 can be taken aside; all others go to the queue.
 func TestAside(t *testing.T) {
-	queue := NewQueue(10, codec.MiB, MessageSize)
+	queue := NewQueue(10, field.MiB, MessageSize)
 	var aside []string
 	c := NewClient(Options{Counters: new(Counters), Dropped: new(atomic.Uint64), Queue: queue, Aside: func(m *Message) bool {
 		taken := strings.HasPrefix(m.Topic, "fleet/")

@@ -14,7 +14,7 @@ import (
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // burstBroker is a broker that sends messages without an end upon each subscription. For the first
@@ -83,7 +83,7 @@ func (b *burstBroker) burst(t *testing.T, outbox *Outbox, qos int) {
 	cfg.Servers, cfg.QoS, cfg.Keepalive = []string{"mqtt://broker"}, qos, time.Hour
 	c := NewClient(Options{
 		Config: cfg, StateTopic: "state", Filters: []string{"a"}, QoS: map[string]byte{"a": 0}, Dial: b.dial, Counters: new(Counters), Dropped: new(atomic.Uint64),
-		Queue: NewQueue(10, codec.MiB, MessageSize), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {},
+		Queue: NewQueue(10, field.MiB, MessageSize), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {},
 		Serve: func(ctx context.Context, conn *Conn) { outbox.Serve(ctx, conn) },
 	})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/topic"
 )
@@ -50,14 +49,14 @@ type Ring struct {
 	// MaxMessages, default 2048, range 1 to 1000000.
 	MaxMessages int `yaml:"max_messages"`
 	// MaxBytes of payload, default 4MiB, at least 64KiB.
-	MaxBytes codec.ByteSize `yaml:"max_bytes"`
+	MaxBytes field.ByteSize `yaml:"max_bytes"`
 }
 
 // Validate reports every field that is out of range, joined.
 func (r Ring) Validate() error {
 	return errors.Join(
 		field.Check(r.MaxMessages >= 1 && r.MaxMessages <= 1e6, "max_messages", r.MaxMessages, "1 to 1000000"),
-		field.Check(r.MaxBytes >= 64*codec.KiB, "max_bytes", r.MaxBytes, "at least 64KiB"),
+		field.Check(r.MaxBytes >= 64*field.KiB, "max_bytes", r.MaxBytes, "at least 64KiB"),
 	)
 }
 
@@ -109,7 +108,7 @@ func DefaultConfig() Config {
 		MaxReconnectInterval: 30 * time.Second,
 		InflightWindow:       16,
 		BaseTopic:            "edge",
-		Ring:                 Ring{MaxMessages: 2048, MaxBytes: 4 * codec.MiB},
+		Ring:                 Ring{MaxMessages: 2048, MaxBytes: 4 * field.MiB},
 	}
 }
 
@@ -180,21 +179,21 @@ type OutboxConfig struct {
 	// MaxMessages, default 10000, range 16 to 10000000.
 	MaxMessages int `yaml:"max_messages"`
 	// MaxBytes of payload, default 8MiB, at least 64KiB.
-	MaxBytes codec.ByteSize `yaml:"max_bytes"`
+	MaxBytes field.ByteSize `yaml:"max_bytes"`
 	// Policy when it is full: drop_oldest.
 	Policy string `yaml:"policy"`
 }
 
 // DefaultOutboxConfig returns the defaults that configs/edge.yaml documents.
 func DefaultOutboxConfig() OutboxConfig {
-	return OutboxConfig{MaxMessages: 10000, MaxBytes: 8 * codec.MiB, Policy: "drop_oldest"}
+	return OutboxConfig{MaxMessages: 10000, MaxBytes: 8 * field.MiB, Policy: "drop_oldest"}
 }
 
 // Validate reports every field that is out of range, joined.
 func (o OutboxConfig) Validate() error {
 	return errors.Join(
 		field.Check(o.MaxMessages >= 16 && o.MaxMessages <= 1e7, "max_messages", o.MaxMessages, "16 to 10000000"),
-		field.Check(o.MaxBytes >= 64*codec.KiB, "max_bytes", o.MaxBytes, "at least 64KiB"),
+		field.Check(o.MaxBytes >= 64*field.KiB, "max_bytes", o.MaxBytes, "at least 64KiB"),
 		field.Check(o.Policy == "drop_oldest", "policy", o.Policy, "drop_oldest"),
 	)
 }

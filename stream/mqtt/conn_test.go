@@ -12,7 +12,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // linked is a connection with a network that takes everything.
@@ -329,7 +329,7 @@ func TestMessagesWithoutAllocations(t *testing.T) {
 	p := publishPacket("factory/p7/vibration", 0)
 	p.Payload = []byte("[0.25,1]")
 	p.Write(&packet)
-	queue := NewQueue(10, codec.MiB, MessageSize)
+	queue := NewQueue(10, field.MiB, MessageSize)
 	c := NewClient(Options{Counters: new(Counters), Dropped: new(atomic.Uint64), Queue: queue})
 	out := NewOutbox(DefaultOutboxConfig(), c.Counters)
 	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{}, 1)}

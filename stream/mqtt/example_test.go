@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"edge/internal/broker/embedded"
-	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/mqtt"
 )
 
@@ -22,7 +22,7 @@ func ExampleNewClient() {
 
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{broker.URL()}
-	messages := mqtt.NewQueue(100, codec.MiB, mqtt.MessageSize)
+	messages := mqtt.NewQueue(100, field.MiB, mqtt.MessageSize)
 	counters := new(mqtt.Counters)
 	outbox := mqtt.NewOutbox(mqtt.DefaultOutboxConfig(), counters)
 	client := mqtt.NewClient(mqtt.Options{
@@ -45,7 +45,7 @@ func ExampleNewClient() {
 }
 
 func ExampleNewQueue() {
-	q := mqtt.NewQueue(2, codec.KiB, func(s string) int { return len(s) })
+	q := mqtt.NewQueue(2, field.KiB, func(s string) int { return len(s) })
 	any := func(string) bool { return true }
 	q.Push("a", any)
 	q.Push("b", any)

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/topic"
 )
 
@@ -182,7 +182,7 @@ func payloads(o *Outbox) (all []string) {
 }
 
 func TestOutboxOverflow(t *testing.T) {
-	o := NewOutbox(OutboxConfig{MaxMessages: 16, MaxBytes: codec.MiB}, new(Counters))
+	o := NewOutbox(OutboxConfig{MaxMessages: 16, MaxBytes: field.MiB}, new(Counters))
 	retained := func(topic, s string) *Publication {
 		return &Publication{Topic: topic, Payload: []byte(s), Retained: true}
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // Queue is a queue that is bounded by number and by bytes. One goroutine receives
@@ -24,7 +24,7 @@ type Queue[T any] struct {
 }
 
 // NewQueue returns an empty queue with these bounds; size returns the bytes of an item.
-func NewQueue[T any](maxItems int, maxBytes codec.ByteSize, size func(T) int) *Queue[T] {
+func NewQueue[T any](maxItems int, maxBytes field.ByteSize, size func(T) int) *Queue[T] {
 	return &Queue[T]{maxItems: maxItems, maxBytes: int(min(maxBytes, 1<<31-1)), size: size, wakes: make(chan struct{}, 1)}
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // drain empties a queue and returns its items.
@@ -24,7 +24,7 @@ func TestQueue(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		maxItems int
-		maxBytes codec.ByteSize
+		maxBytes field.ByteSize
 		queued   []string
 		pushed   string
 		taken    bool

@@ -15,7 +15,7 @@ import (
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
-	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // denier is a broker at which another client publishes ten times a second that the node is offline.
@@ -83,7 +83,7 @@ func (b *denier) deny(lasts time.Duration) (events []string) {
 	cfg.Servers, cfg.Keepalive = []string{"mqtt://broker"}, time.Hour
 	c := NewClient(Options{
 		Config: cfg, StateTopic: "n/state", Filters: []string{"a"}, Dial: b.dial, Counters: new(Counters),
-		Queue: NewQueue(10, codec.MiB, MessageSize), Log: slog.New(slog.DiscardHandler),
+		Queue: NewQueue(10, field.MiB, MessageSize), Log: slog.New(slog.DiscardHandler),
 		Event: func(kind, _ string) { events = append(events, kind) },
 		Aside: func(msg *Message) bool {
 			b.heard = append(b.heard, msg.Topic+" "+string(msg.Payload))

@@ -12,6 +12,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/doctor/diagnosis"
 	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // expect fails unless the findings of d contain every text of want.
@@ -55,14 +56,14 @@ func TestNothingPasses(t *testing.T) {
 	})
 	cfg := config.Default()
 	cfg.Node, cfg.MQTT.Servers = "pi1", []string{b.URL()}
-	for _, size := range []codec.ByteSize{100, 1000} {
+	for _, size := range []field.ByteSize{100, 1000} {
 		s := codec.DefaultStream()
 		s.Topics, s.MaxPayload = []string{"pump"}, size
 		cfg.Streams["pump"] = s
 		d := diagnosis.New()
 		p := newProbe(d, &cfg, Patient(1))
 		p.run(t.Context(), func(*broker.Client, *inbox) {}, p.payload)
-		expect(t, d, map[codec.ByteSize]string{100: "fail largest message: not even 100 bytes pass", 1000: "fail largest message: not even 500 bytes pass"}[size])
+		expect(t, d, map[field.ByteSize]string{100: "fail largest message: not even 100 bytes pass", 1000: "fail largest message: not even 500 bytes pass"}[size])
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/doctor/diagnosis"
 	"edge/persist"
-	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/mqtt"
 )
 
@@ -28,7 +28,7 @@ func named(t *testing.T, server, id string) {
 	served := make(chan struct{}, 1)
 	c := mqtt.NewClient(mqtt.Options{
 		Config: cfg, ID: id, StateTopic: "edge/pi1/state", Filters: []string{"a"}, Counters: new(mqtt.Counters), ConnectTimeout: time.Minute,
-		Queue: mqtt.NewQueue(10, codec.MiB, mqtt.MessageSize), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {},
+		Queue: mqtt.NewQueue(10, field.MiB, mqtt.MessageSize), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {},
 		Dial: func(ctx context.Context, u *url.URL, _ *tls.Config, _ time.Duration) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", u.Host)
 		},
