@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"slices"
 
 	"edge/internal/dataset"
 	"edge/internal/report"
@@ -117,10 +118,8 @@ func (a *activePolicy) complete(r *report.Report, curve report.Curve) {
 // classOf returns the index of a label among the classes, or their number if the
 // label is not among them.
 func classOf(p *model.Posterior, label string) int {
-	for k, name := range p.Classes() {
-		if name == label {
-			return k
-		}
+	if k := slices.Index(p.Classes(), label); k >= 0 {
+		return k
 	}
 	return len(p.Classes())
 }

@@ -147,7 +147,7 @@ func (w *Windows) print(path string, in io.Reader, out io.Writer) (tally dataset
 			return tally, errors.Join(err, to.Flush())
 		}
 		from := d.Origin()
-		cells = append(cells[:0], from.ID, unixTime(from.Time), from.Device)
+		cells = append(cells[:0], from.ID, signal.Seconds(from.Time), from.Device)
 		for _, v := range row.X {
 			text := ""
 			if !math.IsNaN(v) {
@@ -161,10 +161,4 @@ func (w *Windows) print(path string, in io.Reader, out io.Writer) (tally dataset
 	}
 	lines.Flush()
 	return d.Tally(), errors.Join(lines.Error(), to.Flush())
-}
-
-// unixTime returns a time in seconds since 1970, with as many decimals as it has.
-func unixTime(ns int64) string {
-	text := fmt.Sprintf("%d.%09d", ns/1e9, ns%1e9)
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }

@@ -10,12 +10,12 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/tidwall/gjson"
 
 	"edge/stream/field"
+	"edge/stream/signal"
 )
 
 // Encoder writes rows of signals, or samples, as payloads of their stream, which its Decoder
@@ -270,13 +270,12 @@ func (e *Encoder) object(values []any, id string, at int64, label string) ([]byt
 	return cbor.Marshal(v)
 }
 
-// seconds returns a time in seconds, exact to the ns; "" for a negative one.
+// seconds returns a time in ns since 1970 as signal.Seconds does; "" for a negative one.
 func seconds(at int64) string {
 	if at < 0 {
 		return ""
 	}
-	text := strings.TrimRight(fmt.Sprintf("%d.%09d", at/1e9, at%1e9), "0")
-	return strings.TrimSuffix(text, ".")
+	return signal.Seconds(at)
 }
 
 // valueOf returns a cell as JSON: a number, null, or a text.

@@ -2,6 +2,7 @@ package signal
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -45,6 +46,13 @@ func ParseTime(raw string, zone *time.Location) (ns int64, ok bool) {
 		return 0, false
 	}
 	return ns, ok
+}
+
+// Seconds returns a time in ns since 1970 as Unix time in s, exact to the ns and without zeros at
+// its end, as ParseTime reads it.
+func Seconds(ns int64) string {
+	text := fmt.Sprintf("%d.%09d", ns/1e9, ns%1e9)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
 // endOfTime is the begin of the year 2200 in ns since 1970. The sum of an earlier time and the
