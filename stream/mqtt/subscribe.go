@@ -57,12 +57,8 @@ func (c *Client) unsubscribe(ctx context.Context, conn *Conn, former []string) {
 	}
 	for some := range slices.Chunk(former, MaxFilters) {
 		token := conn.paho.Unsubscribe(some...)
-		if !conn.await(ctx, token.Done(), subscribeTimeout) {
-			return // the next connection tries again
-		}
-		if err := token.Error(); err != nil {
-			c.Log.Warn("cannot end the subscriptions of an earlier configuration; the next connection tries again", "filters", some, "error", err)
-			return
+		if !conn.await(ctx, token.Done(), subscribeTimeout) || token.Error() != nil {
+			return // no answer, or no connection; the next one tries again
 		}
 	}
 	c.Log.Info("ended the subscriptions of an earlier configuration", "filters", former)

@@ -259,35 +259,47 @@ func TestStopWithoutSuback(t *testing.T) {
 	})
 }
 
-// The reason for a connection that the broker ends upon the subscription is that of the network.
+// leftMemory has the filter of an earlier configuration.
+type leftMemory struct{}
+
+func (leftMemory) Filters() ([]string, error)     { return []string{"left"}, nil }
+func (leftMemory) RememberFilters([]string) error { return nil }
+
+// The reason for a connection that the broker ends upon the subscription, or the end of a former one, is that of
+// the network.
 func TestLossInPlaceOfSuback(t *testing.T) {
-	bubble("", t, func(t *testing.T) {
-		var log bytes.Buffer
-		var all sync.WaitGroup
-		cfg := DefaultConfig()
-		cfg.Servers = []string{"mqtt://broker"}
-		dial := func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
-			client, broker := net.Pipe()
-			all.Go(func() {
-				defer broker.Close()
-				if _, err := packets.ReadPacket(broker); err == nil {
-					io.WriteString(broker, "\x20\x02\x00\x00")
-					packets.ReadPacket(broker)
-				}
-			})
-			return client, nil
-		}
-		c := NewClient(Options{Config: cfg, Filters: []string{"a"}, Dial: dial, Counters: new(Counters), Log: slog.New(slog.NewTextHandler(&log, nil)),
-			Event: func(string, string) {}, Serve: func(context.Context, *Conn) {}})
-		ctx, stop := context.WithCancel(t.Context())
-		all.Go(func() { c.Run(ctx) })
-		time.Sleep(time.Minute)
-		stop()
-		all.Wait()
-		if lost := strings.Count(log.String(), "connection to the broker lost"); lost < 3 || strings.Count(log.String(), "reason=EOF") != lost {
-			t.Errorf("it logs\n%s", &log)
-		}
-	})
+	for name, o := range map[string]Options{"subscribe": {Filters: []string{"a"}}, "unsubscribe": {Memory: leftMemory{}}} {
+		bubble(name, t, func(t *testing.T) { testLossInPlaceOfSuback(t, o) })
+	}
+}
+
+func testLossInPlaceOfSuback(t *testing.T, o Options) {
+	var log bytes.Buffer
+	var all sync.WaitGroup
+	cfg := DefaultConfig()
+	cfg.Servers = []string{"mqtt://broker"}
+	dial := func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
+		client, broker := net.Pipe()
+		all.Go(func() {
+			defer broker.Close()
+			if _, err := packets.ReadPacket(broker); err == nil {
+				io.WriteString(broker, "\x20\x02\x00\x00")
+				packets.ReadPacket(broker)
+			}
+		})
+		return client, nil
+	}
+	o.Config, o.Dial, o.Counters, o.Log = cfg, dial, new(Counters), slog.New(slog.NewTextHandler(&log, nil))
+	o.Event, o.Serve = func(string, string) {}, func(context.Context, *Conn) {}
+	c := NewClient(o)
+	ctx, stop := context.WithCancel(t.Context())
+	all.Go(func() { c.Run(ctx) })
+	time.Sleep(time.Minute)
+	stop()
+	all.Wait()
+	if lost := strings.Count(log.String(), "connection to the broker lost"); lost < 3 || strings.Count(log.String(), "reason=EOF") != lost || strings.Contains(log.String(), "completed") {
+		t.Errorf("it logs\n%s", &log)
+	}
 }
 
 // A topic that a broker refuses may have a character that only some brokers take.
