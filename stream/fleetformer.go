@@ -28,7 +28,7 @@ func (n *Node) leaveFormerFleets(known []string) {
 			if !slices.Contains(n.client.Filters, filter) {
 				n.leaveFormerFleet(membership.NewTopics(n.cfg.MQTT.BaseTopic, levels[1]), known)
 			}
-		case len(levels) == 4 && levels[2] == "label" && levels[3] == "#" && levels[0] != n.cfg.Node && !slices.Contains(names, levels[0]):
+		case len(levels) == 4 && levels[2] == "label" && levels[3] == "#" && levels[0] != n.cfg.Node && !slices.Contains(names, levels[0]) && !slices.Contains(n.client.Filters, filter):
 			names = append(names, levels[0])
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"edge/stream/codec"
 	"edge/stream/membership"
 )
 
@@ -54,5 +55,18 @@ func TestFormerFleets(t *testing.T) {
 		if (tc.renamed != "") != (len(events) > 0) || !strings.Contains(strings.Join(events, ""), tc.renamed) {
 			t.Errorf("%s: events %q", name, events)
 		}
+	}
+}
+
+// Labels of another node that the configuration reads are no former name.
+func TestLabelsOfAnotherNode(t *testing.T) {
+	const topic = "edge/other/bearing/label/#"
+	cfg, m := testConfig()
+	l := codec.DefaultLabels()
+	l.Topics = []string{topic}
+	cfg.Node, cfg.Labels = "n1", []codec.Labels{l}
+	node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), Subscriptions: &fakeMemory{filters: []string{topic}}})
+	if p, ok := node.outbox.Pop(); ok {
+		t.Errorf("a message on %s: %s", p.Topic, p.Payload)
 	}
 }
