@@ -10,6 +10,7 @@ import (
 
 	"edge/model"
 	"edge/model/dense"
+	"edge/test/cavities"
 	"edge/test/golden"
 )
 
@@ -106,17 +107,17 @@ func gradientByDifferences(t *testing.T, perClass bool) {
 	}
 	b.gradient(n)
 
-	at := fixedCavities{m: m, d: d, c: c, n: n, x: x, y: b.work.batch.latents[:n], g: g}
-	want := fd.Gradient(nil, func(theta []float64) float64 { return at.evidence(t, theta) }, theta, &fd.Settings{Formula: fd.Central})
+	at := cavities.Evidence{M: m, D: d, X: x, Y: b.work.batch.latents[:n], Cavity: g, Site: siteEvidence}
+	want := fd.Gradient(nil, func(theta []float64) float64 { return at.At(t, theta) }, theta, &fd.Settings{Formula: fd.Central})
 	size := len(theta) / len(b.bases)
 	for g := range b.bases {
 		golden.Close(t, "gradient", b.work.grad.theta[g*size:(g+1)*size-1], want[g*size:(g+1)*size-1], 2e-7)
 	}
 
-	at.evidence(t, theta)
+	at.At(t, theta)
 	noise := func(logit []float64) (f float64) {
 		eps := 1 / (1 + math.Exp(-logit[0]))
-		for _, p := range at.probs {
+		for _, p := range at.Probs {
 			f += math.Log((1-eps)*p+eps/float64(c)) / float64(n)
 		}
 		return f
@@ -125,47 +126,16 @@ func gradientByDifferences(t *testing.T, perClass bool) {
 	golden.Close(t, "∂/∂logit ε", b.work.grad.theta[size-1:size], want, 1e-7)
 }
 
-// fixedCavities is the objective of the gradient, computed again for any
-// parameters: Σ log Z_i with the whitened cavities held fixed.
-type fixedCavities struct {
-	m, d, c, n int
-	x          []float64
-	y          []int
-	g          model.Gaussian
-	probs      []float64 // cavity probabilities of the labels
-}
-
-func (f *fixedCavities) evidence(t *testing.T, theta []float64) (total float64) {
-	t.Helper()
-	m, n := f.m, f.n
-	p := model.Params{M: m, D: f.d, Theta: theta}
-	groups := p.Groups()
-	w, q := make([][]float64, groups), make([][]float64, groups)
-	for g := range groups {
-		basis, group := model.NewBasis(m, f.d), p.Group(g)
-		if _, err := basis.Set(&group); err != nil {
-			t.Fatal(err)
-		}
-		w[g], q[g] = make([]float64, n*m), make([]float64, n)
-		basis.FeaturesTo(make([]float64, n*m), w[g], q[g], n, f.x, make([]float64, n*f.d), make([]float64, n))
-	}
+// siteEvidence is that of a site for cavities.Evidence.
+func siteEvidence(mean, variance, noisy []float64, y int) (prob, logZ float64) {
 	var s Site
-	s.Resize(f.c)
-	u := make([]float64, m)
-	f.probs = f.probs[:0]
-	for i := range n {
-		for k := range f.c {
-			g := min(k, groups-1)
-			wi := w[g][i*m : (i+1)*m]
-			dense.MulTriTrans(1, m, wi, m, f.g.U[k*m*m:], m, u, m)
-			s.A[k], s.V[k] = dense.Dot(wi, f.g.Mean[k*m:(k+1)*m]), dense.Dot(u, u)
-			s.T[k] = q[g][i] + s.V[k]
-		}
-		f.probs = append(f.probs, s.Probability(f.y[i]))
-		s.Update(f.y[i], 0, 1)
-		total += s.LogZ()
-	}
-	return total
+	s.Resize(len(mean))
+	copy(s.A, mean)
+	copy(s.V, variance)
+	copy(s.T, noisy)
+	prob = s.Probability(y)
+	s.Update(y, 0, 1)
+	return prob, s.LogZ()
 }
 
 // The factor of I + A gives the projection that two products give.

@@ -12,6 +12,7 @@ import (
 	"edge/model/dense"
 	"edge/online"
 	"edge/online/sep"
+	"edge/test/cavities"
 	"edge/test/golden"
 )
 
@@ -35,8 +36,8 @@ func TestTrainerGradient(t *testing.T) {
 				t.Fatal(err)
 			}
 			tr.gradient(21)
-			at := fixedCavities{m: 5, d: 3, c: 3, n: 21, x: tr.work.batch.x[:21*3], y: set.y, g: g}
-			compareGradient(t, tr, func(theta []float64) float64 { return at.evidence(t, theta) })
+			at := cavities.Evidence{M: 5, D: 3, X: tr.work.batch.x[:21*3], Y: set.y, Cavity: g, Site: siteEvidence}
+			compareGradient(t, tr, func(theta []float64) float64 { return at.At(t, theta) })
 		})
 		t.Run("explicit "+string(kernel), func(t *testing.T) {
 			how := fullBatch(30)
@@ -145,47 +146,16 @@ func TestPriorGradient(t *testing.T) {
 	}
 }
 
-// fixedCavities is the objective of the gradient, computed again for any
-// parameters: Σ log Z_i with the whitened cavities held fixed.
-type fixedCavities struct {
-	m, d, c, n int
-	x          []float64
-	y          []int
-	g          model.Gaussian
-	probs      []float64 // cavity probabilities of the labels
-}
-
-func (f *fixedCavities) evidence(t *testing.T, theta []float64) (total float64) {
-	t.Helper()
-	m, n := f.m, f.n
-	p := model.Params{M: m, D: f.d, Theta: theta}
-	groups := p.Groups()
-	w, q := make([][]float64, groups), make([][]float64, groups)
-	for g := range groups {
-		basis, group := model.NewBasis(m, f.d), p.Group(g)
-		if _, err := basis.Set(&group); err != nil {
-			t.Fatal(err)
-		}
-		w[g], q[g] = make([]float64, n*m), make([]float64, n)
-		basis.FeaturesTo(make([]float64, n*m), w[g], q[g], n, f.x, make([]float64, n*f.d), make([]float64, n))
-	}
+// siteEvidence is that of a site for cavities.Evidence.
+func siteEvidence(mean, variance, noisy []float64, y int) (prob, logZ float64) {
 	var s sep.Site
-	s.Resize(f.c)
-	u := make([]float64, m)
-	f.probs = f.probs[:0]
-	for i := range n {
-		for k := range f.c {
-			g := min(k, groups-1)
-			wi := w[g][i*m : (i+1)*m]
-			dense.MulTriTrans(1, m, wi, m, f.g.U[k*m*m:], m, u, m)
-			s.A[k], s.V[k] = dense.Dot(wi, f.g.Mean[k*m:(k+1)*m]), dense.Dot(u, u)
-			s.T[k] = q[g][i] + s.V[k]
-		}
-		f.probs = append(f.probs, s.Probability(f.y[i]))
-		s.Update(f.y[i], 0, 1)
-		total += s.LogZ()
-	}
-	return total
+	s.Resize(len(mean))
+	copy(s.A, mean)
+	copy(s.V, variance)
+	copy(s.T, noisy)
+	prob = s.Probability(y)
+	s.Update(y, 0, 1)
+	return prob, s.LogZ()
 }
 
 // logEvidence returns log Z_q, the approximate log evidence of the whole set, in
