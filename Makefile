@@ -15,7 +15,7 @@ STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -tags $(HTTP1) -ldflag
 SLOW    := -tags slow,$(HTTP1)
 # Packages without a goroutine, in them or in their tests, where the race detector has nothing to find
 ALONE   := ./ci/... ./cmd/edge-lab ./configs ./lab/... ./model/... ./persist \
-	./internal/config ./internal/dataset ./internal/eval ./internal/exit ./internal/inspect ./internal/predict ./internal/process ./internal/report/... ./internal/statefile \
+	./internal/config ./internal/dataset ./internal/eval ./internal/exit ./internal/inspect ./internal/predict ./internal/process ./internal/propose ./internal/report/... ./internal/statefile \
 	./online/active ./online/conformal ./online/drift ./online/fleet ./online/forest ./online/mixture ./online/natural ./online/score ./online/train ./online/wire \
 	./stream/codec ./stream/field ./stream/membership ./stream/signal/... ./stream/topic ./test/rules ./test/simulation/patch
 

@@ -9,8 +9,8 @@ import (
 	"edge/configs"
 	"edge/internal/config"
 	"edge/internal/dataset"
-	"edge/internal/eval"
 	"edge/internal/exit"
+	"edge/internal/propose"
 )
 
 const defaultConfigPath = "edge.yaml"
@@ -51,17 +51,7 @@ error on the first 100000 rows.`,
 				return exit.With(exit.Usage, err)
 			}
 			cli.EndAtSignals()
-			signals := map[string]*config.SignalStream{}
-			for _, path := range from {
-				stream, err := eval.Propose(cmd.Context(), path, data, cmd.ErrOrStderr())
-				if err != nil {
-					return err
-				}
-				if stream != nil {
-					signals[path] = stream
-				}
-			}
-			text, err := config.SampleFor(from, &data, signals, cmd.ErrOrStderr())
+			text, err := propose.Config(cmd.Context(), from, &data, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

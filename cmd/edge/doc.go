@@ -10,7 +10,7 @@
 //	run             internal/daemon, which wires config, persist, online and stream
 //	demo            internal/demo: broker, sensors and daemon in one process
 //	check, doctor   internal/doctor
-//	config          internal/config
+//	config          internal/config, internal/propose
 //	request         internal/broker
 //	fleet           internal/fleetctl, and internal/broker to ask a daemon
 //	top             internal/top

@@ -17,7 +17,7 @@
 //	parts.go        the parts for stream and online; Effective
 //	settings.go     Settings: keys and values, to compare two configurations
 //	exposure.go     Exposure: files and addresses that too many users can reach
-//	sample.go       SampleFor: a configuration for data files
+//	files.go        what data files have to do with a configuration
 //
 // configs/edge.yaml documents every key; it and the JSON schema beside it are
 // tested against Config.

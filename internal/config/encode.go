@@ -101,9 +101,9 @@ func marshalYAML(v any) ([]byte, error) {
 // isInvisible reports whether r is neither printable nor white space of YAML.
 func isInvisible(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' }
 
-// flow returns a list on one line. A byte that is not UTF-8 becomes U+FFFD, as it
+// Flow returns a list as YAML has it on one line. A byte that is not UTF-8 becomes U+FFFD, as it
 // does in the messages of `edge replay`.
-func flow(list []string) string {
+func Flow(list []string) string {
 	valid := make([]string, len(list))
 	for i, s := range list {
 		valid[i] = string([]rune(s))

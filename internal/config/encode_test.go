@@ -60,7 +60,7 @@ func FuzzQuoteYAML(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text = fmt.Appendf(text, "flow: %s\n", flow(want.Flow))
+		text = fmt.Appendf(text, "flow: %s\n", Flow(want.Flow))
 		if i := bytes.IndexFunc(text, isInvisible); i >= 0 {
 			t.Errorf("%q: an invisible character at byte %d of %q", s, i, text)
 		}

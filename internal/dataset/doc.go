@@ -8,7 +8,8 @@
 //	file.go        File: the rows of a CSV file, whose cells package csvtext reads
 //	number.go      numbers and what is wrong with others
 //	longformat.go  files with one value a line
-//	format.go      Format: the meaning of the columns; options.go has it from flags
+//	format.go      Format: the meaning of the columns; options.go has it from flags,
+//	               configured.go from a configuration
 //	raw.go         Raw: files of signals, whose samples a stage makes; rawfile.go
 //	               reads them, rawrow.go gives their rows, detect.go finds out
 //	selection.go   Selection: first rows, shuffle; ReadAll

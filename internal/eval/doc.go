@@ -5,7 +5,6 @@
 //	Training    the options of edge train; Run trains on a file
 //	Windows     the options of edge windows; Print writes the samples of a file of
 //	            signals, Scores learns windows of several lengths
-//	Propose     a stream for a file of signals
 //
 // Four policies decide when a label is learnt, and which prediction is judged:
 //

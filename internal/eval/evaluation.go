@@ -327,11 +327,10 @@ func (e *Evaluation) configure() error {
 	if err != nil {
 		return exit.With(exit.Config, err)
 	}
-	if e.Data.Raw, err = c.Raw(e.Model, e.Data.Stream); err != nil {
+	if err := e.Data.Configure(c, e.Model); err != nil {
 		return exit.With(exit.Usage, err)
 	}
 	e.config = c
-	c.SetLabels(e.Model, &e.Data.Format)
 	e.Arrival.OnMissing = cmp.Or(e.Arrival.OnMissing, onMissing(c, e.Model))
 	return nil
 }

@@ -67,7 +67,7 @@ func spanWords(s signal.Span) string {
 	if s.Rows > 0 {
 		return s.String() + " rows"
 	}
-	return spanText(s)
+	return SpanText(s)
 }
 
 // cutGroups lists splits that each hold out whole groups of rows. What is learnt is in the

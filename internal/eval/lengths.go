@@ -67,7 +67,7 @@ func (w *Windows) Scores(ctx context.Context, path string, lengths []string, mos
 		e.Data.Raw, e.Data.Unlabeled = &raw, false
 		e.Mixing.Temporal, e.Undeclared = online.TemporalOff, true
 		e.config, e.learnt, e.Arrival.OnMissing = w.config, learnt, raw.Stream.OnMissing
-		e.progress, e.title = errOut, fmt.Sprintf("windows of %s (%d of %d)", spanText(length), i+1, len(lengths))
+		e.progress, e.title = errOut, fmt.Sprintf("windows of %s (%d of %d)", SpanText(length), i+1, len(lengths))
 		score := LengthScore{Length: length, Hop: window.Hop}
 		if most > 0 {
 			columns, err := summarize(ctx, path, e.Data.Of(nil))
@@ -120,7 +120,7 @@ func PrintLengths(out io.Writer, scores []LengthScore) error {
 	t := new(strings.Builder)
 	fmt.Fprintln(t, "length\thop\twindows\terror\tnll\tmacro-f1\t")
 	for _, s := range scores {
-		fmt.Fprintf(t, "%s\t%s\t%d\t", spanText(s.Length), spanText(s.Hop), s.Windows)
+		fmt.Fprintf(t, "%s\t%s\t%d\t", SpanText(s.Length), SpanText(s.Hop), s.Windows)
 		if s.Report == nil {
 			fmt.Fprintln(t, "–\t–\t–\t")
 			continue
@@ -130,8 +130,8 @@ func PrintLengths(out io.Writer, scores []LengthScore) error {
 	return terminal.Table(out, t.String())
 }
 
-// spanText returns a span for people, 5m in place of 5m0s.
-func spanText(s signal.Span) string {
+// SpanText returns a span for people, 5m in place of 5m0s.
+func SpanText(s signal.Span) string {
 	text := s.String()
 	for _, zero := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(text, zero) {

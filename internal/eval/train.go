@@ -118,10 +118,9 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 	}
 	if file != nil {
 		t.OnMissing = cmp.Or(t.OnMissing, onMissing(file, t.Model))
-		if t.Data.Raw, err = file.Raw(t.Model, t.Data.Stream); err != nil {
+		if err := t.Data.Configure(file, t.Model); err != nil {
 			return nil, exit.With(exit.Usage, err)
 		}
-		file.SetLabels(t.Model, &t.Data.Format)
 	}
 	t.OnMissing = cmp.Or(t.OnMissing, codec.OnMissingMarginalise)
 	table, err := loadTable(ctx, path, &t.Data, cfg.Features, t.OnMissing, errOut)

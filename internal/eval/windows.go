@@ -48,7 +48,7 @@ func (w *Windows) Prepare() error {
 			return err
 		}
 		w.config = c
-		if raw, err = c.RawStream(w.Data.Stream); err != nil {
+		if raw, err = dataset.RawOf(c, w.Data.Stream); err != nil {
 			return exit.With(exit.Usage, err)
 		}
 		if raw == nil {
@@ -62,7 +62,7 @@ func (w *Windows) Prepare() error {
 	}
 	w.Data.Raw, w.Data.Unlabeled = raw, true
 	if w.config != nil {
-		w.config.SetTopicLabels("", raw.Name, &w.Data.Format)
+		w.Data.SetTopicLabels(w.config, "", raw.Name)
 	}
 	return nil
 }

@@ -105,10 +105,9 @@ func (o *Options) learner() (*online.Learner, error) {
 		if cfg.Models[name].Streams == nil {
 			return nil, exit.With(exit.Config, fmt.Errorf("predict: %s has no model %s, which %s holds", o.Config, name, o.State))
 		}
-		if o.Data.Raw, err = cfg.Raw(name, o.Data.Stream); err != nil {
+		if err := o.Data.Configure(cfg, name); err != nil {
 			return nil, exit.With(exit.Usage, err)
 		}
-		cfg.SetLabels(name, &o.Data.Format)
 	}
 	learner, kept, learnt, err := statefile.Restore(store, name, cfg)
 	if err == nil && !learnt && len(kept.Records) > 0 {

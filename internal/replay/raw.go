@@ -50,7 +50,7 @@ func openRaw(src *Source, cfg *config.Config, given string) (*RawSource, error) 
 		if src.Data.Stream != "" && name != src.Data.Stream {
 			continue
 		}
-		raw, err := cfg.RawStream(name)
+		raw, err := dataset.RawOf(cfg, name)
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +59,7 @@ func openRaw(src *Source, cfg *config.Config, given string) (*RawSource, error) 
 		}
 		format := src.Data.Of(nil)
 		format.Raw, format.Unlabeled = raw, true
-		cfg.SetTopicLabels("", name, &format)
+		format.SetTopicLabels(cfg, "", name)
 		d, err := dataset.Open(src.Path, format)
 		if err != nil {
 			if src.Data.Stream != "" {

@@ -93,7 +93,7 @@ func formatOn(src *Source, c *config.Config, topic string) (format dataset.Forma
 		}
 		wanted := src.Data.Of(s.FeatureNames())
 		wanted.OwnLabel = codec.PlainName(s.Label)
-		c.SetTopicLabels("", key, &wanted)
+		wanted.SetTopicLabels(c, "", key)
 		d, failed := dataset.Open(src.Path, wanted)
 		if failed == nil {
 			return wanted, key, d.Close()

@@ -1,4 +1,4 @@
-package config_test
+package propose
 
 import (
 	"io"
@@ -12,8 +12,8 @@ import (
 	"edge/test/harness"
 )
 
-func TestSampleForDataFiles(t *testing.T) {
-	text, err := config.SampleFor([]string{harness.TableFile(t, "Room 1.csv", 20), harness.TableFile(t, "gas.csv.gz", 20)}, new(dataset.Options), nil, io.Discard)
+func TestSampleOfDataFiles(t *testing.T) {
+	text, err := sample([]string{harness.TableFile(t, "Room 1.csv", 20), harness.TableFile(t, "gas.csv.gz", 20)}, new(dataset.Options), nil, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,30 +37,30 @@ func TestSampleForDataFiles(t *testing.T) {
 }
 
 // Files of one name, as those of several devices in folders of their own, are named with the way out.
-func TestSampleForOneName(t *testing.T) {
+func TestSampleOfOneName(t *testing.T) {
 	paths := []string{harness.TableFile(t, "readings.csv", 20), harness.TableFile(t, "Readings.csv", 20)}
-	_, err := config.SampleFor(paths, new(dataset.Options), nil, io.Discard)
+	_, err := sample(paths, new(dataset.Options), nil, io.Discard)
 	if want := "the streams of " + paths[0] + " and " + paths[1] + " would both be called readings: rename a file"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 }
 
 // A file in which labels alone are missing has no missing features.
-func TestSampleForMissingLabels(t *testing.T) {
+func TestSampleOfMissingLabels(t *testing.T) {
 	for rows, want := range map[string]bool{"1,2,x\n3,4,\n": false, "1,2,x\n3,,y\n": true} {
 		path := files.Write(t, "t.csv", "a,b,label\n"+rows)
-		text, err := config.SampleFor([]string{path}, new(dataset.Options), nil, io.Discard)
+		text, err := sample([]string{path}, new(dataset.Options), nil, io.Discard)
 		if err != nil || strings.Contains(string(text), "on_missing") != want {
 			t.Errorf("%q: %v, want on_missing: %v\n%s", rows, err, want, text)
 		}
 	}
 }
 
-// TestSampleForNames checks files whose names YAML reads as another type of value.
-func TestSampleForNames(t *testing.T) {
+// TestSampleOfNames checks files whose names YAML reads as another type of value.
+func TestSampleOfNames(t *testing.T) {
 	for _, name := range []string{"007", "on", "null", "1e3", "true"} {
 		path := files.Write(t, name+".csv", "a,label\n1,x\n2,y\n")
-		text, err := config.SampleFor([]string{path}, new(dataset.Options), nil, io.Discard)
+		text, err := sample([]string{path}, new(dataset.Options), nil, io.Discard)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -76,7 +76,7 @@ func TestSampleNamesTheFlags(t *testing.T) {
 	path := files.Write(t, "room.csv", "when,x,state,y\nnoon,1,a,2\nnight,3,b,4\n")
 	var data dataset.Options
 	data.Label, data.Ignore = "state", []string{"when", "y"}
-	text, err := config.SampleFor([]string{path}, &data, nil, io.Discard)
+	text, err := sample([]string{path}, &data, nil, io.Discard)
 	if want := "# Learns what this publishes: edge replay FILE --label state --ignore \"when,y\"\n"; err != nil || !strings.HasPrefix(string(text), want) {
 		t.Errorf("%v: %s", err, text)
 	}

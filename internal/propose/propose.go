@@ -1,4 +1,6 @@
-package eval
+// Package propose makes a configuration for data files: topics, features and classes, and for a file
+// of signals the window whose samples are predicted best. It serves `edge config sample --from`.
+package propose
 
 import (
 	"context"
@@ -9,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"edge/internal/config"
 	"edge/internal/dataset"
+	"edge/internal/eval"
 	"edge/stream/codec"
 	"edge/stream/signal"
 )
@@ -21,16 +23,32 @@ const (
 	fewWindows     = 50      // below which a length has no score
 )
 
-// Propose returns a stream for a file of signals, with a window whose length had the
+// Config returns a configuration for what `edge replay` publishes of data files. Warnings go to
+// errOut; a terminal there shows the progress.
+func Config(ctx context.Context, paths []string, data *dataset.Options, errOut io.Writer) ([]byte, error) {
+	signals := map[string]*signalStream{}
+	for _, path := range paths {
+		s, err := streamFor(ctx, path, *data, errOut)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			signals[path] = s
+		}
+	}
+	return sample(paths, data, signals, errOut)
+}
+
+// streamFor returns a stream for a file of signals, with a window whose length had the
 // lowest error on the beginning of the file; nil for a file of samples. A terminal at errOut
 // shows the progress.
-func Propose(ctx context.Context, path string, data dataset.Options, errOut io.Writer) (*config.SignalStream, error) {
+func streamFor(ctx context.Context, path string, data dataset.Options, errOut io.Writer) (*signalStream, error) {
 	r, ok, err := dataset.Detect(path, data.Of(nil))
 	if err != nil || !ok {
 		return nil, err
 	}
 	rate := 1 / r.Step.Seconds()
-	s := &config.SignalStream{Recording: r, Rate: significant(rate, 3)}
+	s := &signalStream{Recording: r, Rate: significant(rate, 3)}
 	stream := codec.DefaultStream()
 	stream.Topics, stream.Time, stream.Stage.Signals = []string{"file"}, r.Time, r.Signals
 	if r.Lacking {
@@ -61,7 +79,7 @@ func Propose(ctx context.Context, path string, data dataset.Options, errOut io.W
 		return s, nil
 	}
 	window.MaxGap, window.Length, window.Resample = s.MaxGap, s.Length, s.Resample
-	w := &Windows{Data: data}
+	w := &eval.Windows{Data: data}
 	w.Data.Raw = &dataset.Raw{Name: "of the file", Stream: stream, Rows: proposeRows}
 	w.Data.Label = r.Label
 	scores, err := w.Scores(ctx, path, words, proposeWindows, errOut)
@@ -77,7 +95,7 @@ func Propose(ctx context.Context, path string, data dataset.Options, errOut io.W
 		if score.Windows < fewWindows || score.Covered < covered/2 { // of the longest recordings alone
 			continue
 		}
-		tried = append(tried, fmt.Sprintf("%s %.3f", spanText(score.Length), score.Report.Error))
+		tried = append(tried, fmt.Sprintf("%s %.3f", eval.SpanText(score.Length), score.Report.Error))
 		if best < 0 || score.Report.Error < scores[best].Report.Error {
 			best = i
 		}

@@ -1,4 +1,4 @@
-package eval
+package propose
 
 import (
 	"fmt"
@@ -52,14 +52,14 @@ func TestProposeTakesTheFile(t *testing.T) {
 		{"other words", 2400, func(i int) (string, string) { return power(i), []string{"1", "spinning"}[i%2] }, nil, "", `plug.csv:3:15: the file looks like one of signals, and column "state" has "spinning"`},
 	} {
 		path := signalFile(t, c.rows, c.cells)
-		s, err := Propose(t.Context(), path, dataset.Options{}, io.Discard)
+		s, err := streamFor(t.Context(), path, dataset.Options{}, io.Discard)
 		if err != nil || s == nil {
 			if c.err == "" || err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %+v, %v, want %q", c.name, s, err, c.err)
 			}
 			continue
 		}
-		text, err := config.SampleFor([]string{path}, new(dataset.Options), map[string]*config.SignalStream{path: s}, io.Discard)
+		text, err := sample([]string{path}, new(dataset.Options), map[string]*signalStream{path: s}, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestProposeKeepsShortRecordings(t *testing.T) {
 		at += 10000
 	}
 	path := files.Write(t, "plug.csv", b.String())
-	s, err := Propose(t.Context(), path, dataset.Options{}, io.Discard)
+	s, err := streamFor(t.Context(), path, dataset.Options{}, io.Discard)
 	if err != nil || s.Length.Rows > 512 || strings.Contains(s.Reason, "1024") {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -178,19 +178,19 @@ func TestProposeShortRecordings(t *testing.T) {
 		}
 		path := files.Write(t, "walk.csv", b.String())
 		data := dataset.Options{DeviceColumn: "subject", TimeColumn: "at (s)"}
-		s, err := Propose(t.Context(), path, data, io.Discard)
+		s, err := streamFor(t.Context(), path, data, io.Discard)
 		if err != nil || (s != nil) != signals {
 			t.Errorf("a row each %g s: %+v, %v", step, s, err)
 			continue
 		}
-		text, err := config.SampleFor([]string{path}, &data, map[string]*config.SignalStream{path: s}, io.Discard)
+		text, err := sample([]string{path}, &data, map[string]*signalStream{path: s}, io.Discard)
 		if err != nil || strings.Contains(string(text), "sensors/walk/{device}") != signals || !strings.Contains(string(text), "--device subject\n") {
 			t.Errorf("a row each %g s: %v\n%s", step, err, text)
 		}
 		if c, err := config.Parse("edge.yaml", text, nil); err != nil || signals && codec.PlainName(c.Streams["walk"].Time) != "at (s)" {
 			t.Errorf("a row each %g s: %v\n%s", step, err, text)
 		}
-		if _, err = Propose(t.Context(), path, dataset.Options{TimeColumn: "1"}, io.Discard); signals && (err == nil || !strings.Contains(err.Error(), `column "subject" has "s0": --device subject if it names the device`)) {
+		if _, err = streamFor(t.Context(), path, dataset.Options{TimeColumn: "1"}, io.Discard); signals && (err == nil || !strings.Contains(err.Error(), `column "subject" has "s0": --device subject if it names the device`)) {
 			t.Errorf("without --device: %v", err)
 		}
 	}
@@ -210,11 +210,11 @@ func TestProposeRelativeTimes(t *testing.T) {
 			fmt.Fprintf(&b, "%.6f,%d,%s\n", c.start+c.step*float64(i), i%7, []string{"idle", "run"}[i/200])
 		}
 		path := files.Write(t, "walk.csv", b.String())
-		s, err := Propose(t.Context(), path, dataset.Options{}, io.Discard)
+		s, err := streamFor(t.Context(), path, dataset.Options{}, io.Discard)
 		if err != nil || s == nil {
 			t.Fatal(s, err)
 		}
-		text, err := config.SampleFor([]string{path}, new(dataset.Options), map[string]*config.SignalStream{path: s}, io.Discard)
+		text, err := sample([]string{path}, new(dataset.Options), map[string]*signalStream{path: s}, io.Discard)
 		if err != nil || strings.Contains(string(text), "count as seconds") != (c.says != "") || !strings.Contains(string(text), c.says) {
 			t.Errorf("from %g in steps of %g: %v\n%s", c.start, c.step, err, text)
 		}

@@ -1,4 +1,4 @@
-package config
+package propose
 
 import (
 	"fmt"
@@ -9,14 +9,15 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/stream"
 	"edge/stream/codec"
 	"edge/stream/signal"
 )
 
-// SignalStream is a proposed stream for a file of signals.
-type SignalStream struct {
+// signalStream is a proposed stream for a file of signals.
+type signalStream struct {
 	dataset.Recording
 	Rate             float64 // rows a second
 	Length           signal.Span
@@ -24,10 +25,9 @@ type SignalStream struct {
 	Reason           string        // of the length
 }
 
-// SampleFor returns a configuration with a stream and a model for each data file,
-// for the messages that `edge replay` publishes of it. signals has the proposed streams of
+// sample returns a configuration with a stream and a model for each data file, for the messages that `edge replay` publishes of it. signals has the proposed streams of
 // the files of signals, by path. Warnings go to errOut.
-func SampleFor(paths []string, data *dataset.Options, signals map[string]*SignalStream, errOut io.Writer) ([]byte, error) {
+func sample(paths []string, data *dataset.Options, signals map[string]*signalStream, errOut io.Writer) ([]byte, error) {
 	var streams, labels, models strings.Builder
 	files := map[string]string{} // by stream
 	for _, path := range paths {
@@ -54,16 +54,16 @@ func SampleFor(paths []string, data *dataset.Options, signals map[string]*Signal
 			return nil, err
 		}
 		name, topic := stream.NodeName(d.Name), dataset.Topic(d.Name)
-		features := "features: " + flow(d.Features)
+		features := "features: " + config.Flow(d.Features)
 		if reflect.DeepEqual(d.Features, codec.Stream{Dimension: len(d.Features)}.FeatureNames()) {
 			features = fmt.Sprintf("dimension: %d", len(d.Features))
 		}
-		fmt.Fprintf(&streams, "  %s:\n    topics: %s\n    %s\n", name, flow([]string{topic}), features)
+		fmt.Fprintf(&streams, "  %s:\n    topics: %s\n    %s\n", name, config.Flow([]string{topic}), features)
 		if summary.Lacking > 0 {
 			streams.WriteString("    on_missing: impute # the file has empty cells\n")
 		}
-		fmt.Fprintf(&labels, "  - topics: %s\n", flow([]string{topic + "/label"}))
-		fmt.Fprintf(&models, "  %s:\n    streams: %s\n    classes: {names: %s}\n", name, flow([]string{name}), flow(summary.Classes))
+		fmt.Fprintf(&labels, "  - topics: %s\n", config.Flow([]string{topic + "/label"}))
+		fmt.Fprintf(&models, "  %s:\n    streams: %s\n    classes: {names: %s}\n", name, config.Flow([]string{name}), config.Flow(summary.Classes))
 		models.WriteString("    batch: {max_size: 16, max_wait: 50ms} # max_wait: 0s closes by count alone\n")
 	}
 	delayed := ""
@@ -96,15 +96,15 @@ streams:
 }
 
 // write writes the stream of a file of signals, and its model.
-func (s *SignalStream) write(path string, streams, models *strings.Builder) {
+func (s *signalStream) write(path string, streams, models *strings.Builder) {
 	name, topic := stream.NodeName(dataset.BaseName(path)), dataset.Topic(dataset.BaseName(path))
 	fmt.Fprintf(streams, "  %s:\n", name)
 	if s.Device != "" {
-		fmt.Fprintf(streams, "    topics: %s\n    topic_template: %s\n", flow([]string{topic + "/+"}), word(topic+"/{device}"))
+		fmt.Fprintf(streams, "    topics: %s\n    topic_template: %s\n", config.Flow([]string{topic + "/+"}), word(topic+"/{device}"))
 	} else {
-		fmt.Fprintf(streams, "    topics: %s\n", flow([]string{topic}))
+		fmt.Fprintf(streams, "    topics: %s\n", config.Flow([]string{topic}))
 	}
-	fmt.Fprintf(streams, "    signals: %s\n    time: %s\n", flow(s.Signals), word(gjson.Escape(s.Time)))
+	fmt.Fprintf(streams, "    signals: %s\n    time: %s\n", config.Flow(s.Signals), word(gjson.Escape(s.Time)))
 	if s.Label != "" && s.Label != codec.DefaultStream().Label {
 		fmt.Fprintf(streams, "    label: %s\n", word(gjson.Escape(s.Label)))
 	}
@@ -127,12 +127,12 @@ func (s *SignalStream) write(path string, streams, models *strings.Builder) {
 		window += fmt.Sprintf(", max_gap: %v, resample: %v", s.MaxGap, s.Resample)
 	}
 	fmt.Fprintf(streams, "    # %s\n    window: {%s} # hop: half of the length\n", s.Reason, window)
-	fmt.Fprintf(models, "  %s:\n    streams: %s\n", name, flow([]string{name}))
+	fmt.Fprintf(models, "  %s:\n    streams: %s\n", name, config.Flow([]string{name}))
 	models.WriteString("    batch: {max_size: 16, max_wait: 50ms} # max_wait: 0s closes by count alone\n")
 }
 
 // word returns a text as YAML has it in one line.
 func word(text string) string {
-	list := flow([]string{text})
+	list := config.Flow([]string{text})
 	return list[1 : len(list)-1]
 }
