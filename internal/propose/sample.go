@@ -25,10 +25,14 @@ type signalStream struct {
 	Reason           string        // of the length
 }
 
-// sample returns a configuration with a stream and a model for each data file, for the messages that `edge replay` publishes of it. signals has the proposed streams of
-// the files of signals, by path. Warnings go to errOut.
+// sections are those of a configuration that is written.
+type sections struct{ streams, labels, models strings.Builder }
+
+// sample returns a configuration with a stream and a model for each data file, for the messages
+// that `edge replay` publishes of it. signals has the proposed streams of the files of signals, by
+// path. Warnings go to errOut.
 func sample(paths []string, data *dataset.Options, signals map[string]*signalStream, errOut io.Writer) ([]byte, error) {
-	var streams, labels, models strings.Builder
+	var to sections
 	files := map[string]string{} // by stream
 	for _, path := range paths {
 		name := stream.NodeName(dataset.BaseName(path))
@@ -37,47 +41,66 @@ func sample(paths []string, data *dataset.Options, signals map[string]*signalStr
 		}
 		files[name] = path
 		if s := signals[path]; s != nil {
-			s.write(path, &streams, &models)
-			continue
-		}
-		summary, err := dataset.Summarize(path, data.Of(nil))
-		if err != nil {
+			s.write(path, &to)
+		} else if err := to.writeSamples(path, data, errOut); err != nil {
 			return nil, err
 		}
-		data.Warn(errOut, path, summary.Doubt)
-		d, err := dataset.Open(path, data.Of(nil))
-		if err != nil {
-			return nil, err
-		}
-		d.Close()
-		if err := dataset.CheckWidth(path, d.Features); err != nil {
-			return nil, err
-		}
-		name, topic := stream.NodeName(d.Name), dataset.Topic(d.Name)
-		features := "features: " + config.Flow(d.Features)
-		if reflect.DeepEqual(d.Features, codec.Stream{Dimension: len(d.Features)}.FeatureNames()) {
-			features = fmt.Sprintf("dimension: %d", len(d.Features))
-		}
-		fmt.Fprintf(&streams, "  %s:\n    topics: %s\n    %s\n", name, config.Flow([]string{topic}), features)
-		if summary.Lacking > 0 {
-			streams.WriteString("    on_missing: impute # the file has empty cells\n")
-		}
-		fmt.Fprintf(&labels, "  - topics: %s\n", config.Flow([]string{topic + "/label"}))
-		fmt.Fprintf(&models, "  %s:\n    streams: %s\n    classes: {names: %s}\n", name, config.Flow([]string{name}), config.Flow(summary.Classes))
-		models.WriteString("    batch: {max_size: 16, max_wait: 50ms} # max_wait: 0s closes by count alone\n")
 	}
-	delayed := ""
-	if labels.Len() > 0 {
-		delayed = "labels: # of edge replay --labels delayed\n" + labels.String()
+	command, delayed := replayCommand(data, len(signals) > 0, to.labels.Len() > 0), ""
+	if to.labels.Len() > 0 {
+		delayed = "labels: # of edge replay --labels delayed\n" + to.labels.String()
 	}
+	return fmt.Appendf(nil, `# Learns what this publishes: %s
+mqtt: {servers: ["tcp://127.0.0.1:1883"]}
+streams:
+%s%smodels:
+%sstore: {path: edge.db}
+`, command, &to.streams, delayed, &to.models), nil
+}
+
+// writeSamples writes the stream of a file of samples, its labels and its model.
+func (to *sections) writeSamples(path string, data *dataset.Options, errOut io.Writer) error {
+	summary, err := dataset.Summarize(path, data.Of(nil))
+	if err != nil {
+		return err
+	}
+	data.Warn(errOut, path, summary.Doubt)
+	d, err := dataset.Open(path, data.Of(nil))
+	if err != nil {
+		return err
+	}
+	d.Close()
+	if err := dataset.CheckWidth(path, d.Features); err != nil {
+		return err
+	}
+	name, topic := stream.NodeName(d.Name), dataset.Topic(d.Name)
+	features := "features: " + config.Flow(d.Features)
+	if reflect.DeepEqual(d.Features, codec.Stream{Dimension: len(d.Features)}.FeatureNames()) {
+		features = fmt.Sprintf("dimension: %d", len(d.Features))
+	}
+	fmt.Fprintf(&to.streams, "  %s:\n    topics: %s\n    %s\n", name, config.Flow([]string{topic}), features)
+	if summary.Lacking > 0 {
+		to.streams.WriteString("    on_missing: impute # the file has empty cells\n")
+	}
+	fmt.Fprintf(&to.labels, "  - topics: %s\n", config.Flow([]string{topic + "/label"}))
+	fmt.Fprintf(&to.models, "  %s:\n    streams: %s\n    classes: {names: %s}\n", name, config.Flow([]string{name}), config.Flow(summary.Classes))
+	to.models.WriteString(batch)
+	return nil
+}
+
+// batch is that of the models.
+const batch = "    batch: {max_size: 16, max_wait: 50ms} # max_wait: 0s closes by count alone\n"
+
+// replayCommand returns the command that publishes the files: of signals, of samples, or of both.
+func replayCommand(data *dataset.Options, signals, samples bool) string {
 	command := "edge replay FILE"
-	if len(signals) > 0 {
+	if signals {
 		command += " -c FILE"
 	}
-	if data.TimeColumn != "" && len(signals) == 0 {
+	if data.TimeColumn != "" && !signals {
 		command += " --time " + word(data.TimeColumn)
 	}
-	if labels.Len() > 0 { // a stream of signals has them
+	if samples { // a stream of signals has them
 		for _, f := range []struct{ flag, value string }{{"--label", data.Label}, {"--columns", strings.Join(data.Columns, ",")}, {"--ignore", strings.Join(data.Ignore, ",")}} {
 			if f.value != "" {
 				command += " " + f.flag + " " + word(f.value)
@@ -87,16 +110,12 @@ func sample(paths []string, data *dataset.Options, signals map[string]*signalStr
 	if data.DeviceColumn != "" {
 		command += " --device " + word(data.DeviceColumn)
 	}
-	return fmt.Appendf(nil, `# Learns what this publishes: %s
-mqtt: {servers: ["tcp://127.0.0.1:1883"]}
-streams:
-%s%smodels:
-%sstore: {path: edge.db}
-`, command, &streams, delayed, &models), nil
+	return command
 }
 
 // write writes the stream of a file of signals, and its model.
-func (s *signalStream) write(path string, streams, models *strings.Builder) {
+func (s *signalStream) write(path string, to *sections) {
+	streams := &to.streams
 	name, topic := stream.NodeName(dataset.BaseName(path)), dataset.Topic(dataset.BaseName(path))
 	fmt.Fprintf(streams, "  %s:\n", name)
 	if s.Device != "" {
@@ -127,8 +146,8 @@ func (s *signalStream) write(path string, streams, models *strings.Builder) {
 		window += fmt.Sprintf(", max_gap: %v, resample: %v", s.MaxGap, s.Resample)
 	}
 	fmt.Fprintf(streams, "    # %s\n    window: {%s} # hop: half of the length\n", s.Reason, window)
-	fmt.Fprintf(models, "  %s:\n    streams: %s\n", name, config.Flow([]string{name}))
-	models.WriteString("    batch: {max_size: 16, max_wait: 50ms} # max_wait: 0s closes by count alone\n")
+	fmt.Fprintf(&to.models, "  %s:\n    streams: %s\n", name, config.Flow([]string{name}))
+	to.models.WriteString(batch)
 }
 
 // word returns a text as YAML has it in one line.
