@@ -17,6 +17,9 @@ import (
 // maxPerSecond is the number of samples a second above which check warns.
 const maxPerSecond = 1
 
+// dayAndTime returns the weekday and the time that clocks of a zone show.
+func dayAndTime(at time.Time, zone *time.Location) string { return at.In(zone).Format("Mon 15:04 MST") }
+
 // describeSignals describes the stage of a stream with signals.
 func describeSignals(w io.Writer, name string, s codec.Stream, verbose bool) {
 	names, stage := s.FeatureNames(), s.StageConfig()
@@ -33,7 +36,7 @@ func describeSignals(w io.Writer, name string, s codec.Stream, verbose bool) {
 	}
 	fmt.Fprintf(w, "         %s%s\n", terminal.Count(len(names), "feature"), list)
 	if zone, err := stage.Zone(); err == nil && len(stage.Calendar) > 0 { // TZ that Go does not know is UTC
-		fmt.Fprintf(w, "         the calendar has %s now; time_zone sets its zone\n", time.Now().In(zone).Format("Mon 15:04 MST"))
+		fmt.Fprintf(w, "         the calendar has %s now; time_zone sets its zone\n", dayAndTime(time.Now(), zone))
 	}
 	size := stage.Size(s.Raw.Rate.Hz)
 	if window := stage.Window; window.Length.Message {
