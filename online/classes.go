@@ -24,6 +24,24 @@ func (l *Learner) ClassList() *ClassList {
 	return list
 }
 
+// Undeclared returns the classes that a closed list of classes in the configuration lacks; none where
+// classes are open.
+func (l *Learner) Undeclared() (names []string) {
+	r := &l.classes
+	declared := make([]bool, len(r.names))
+	for _, name := range l.cfg.Classes.Names {
+		if k, known := r.index[name]; known { // also by a former name
+			declared[k] = true
+		}
+	}
+	for k, name := range r.names {
+		if !l.cfg.Classes.Open && !declared[k] && !r.imported[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // changeClasses handles ClassAdd, ClassRemove and ClassRename. The minibatch that
 // is filling is closed first: it was labelled under the classes before the change.
 func (l *Learner) changeClasses(ev *Event, out *Outcome) {

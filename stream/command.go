@@ -282,8 +282,8 @@ func (r *request) text(key string) (string, error) {
 // unread returns an error for a part of the request that its command does not read: without it the
 // command may do something else than what is meant, as a freeze of one model that its data names.
 func (r *request) unread() error {
-	name, part := r.command.name, r.argument
-	if name == "learning" && !r.data.Exists() { // which is a word, or ends with the words that it wants
+	part := r.argument
+	if r.command.name == "learning" && !r.data.Exists() { // which is a word, or ends with the words that it wants
 		part = ""
 	}
 	r.data.ForEach(func(key, value gjson.Result) bool {
@@ -295,10 +295,8 @@ func (r *request) unread() error {
 	switch keys := r.command.keys; {
 	case part == "":
 		return nil
-	case keys == nil && r.command.scope == anyModels:
-		return fmt.Errorf("it takes no data, and %.60q came; request/%s/<model> is for one model", part, name)
 	case keys == nil:
-		return fmt.Errorf("it takes no data, and %.60q came", part)
+		return fmt.Errorf("it takes no data, and %.60q came; the topic names a model", part)
 	default:
 		return fmt.Errorf(`want {"data": {"%s": "…"}}, not %.60q`, strings.Join(keys, `": "…", "`), part)
 	}

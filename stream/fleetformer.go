@@ -28,7 +28,10 @@ func (n *Node) leaveFormerFleets(known []string) {
 			if !slices.Contains(n.client.Filters, filter) {
 				n.leaveFormerFleet(membership.NewTopics(n.cfg.MQTT.BaseTopic, levels[1]), known)
 			}
-		case len(levels) == 4 && levels[2] == "label" && levels[3] == "#" && levels[0] != n.cfg.Node && !slices.Contains(names, levels[0]) && !slices.Contains(n.client.Filters, filter):
+		case len(levels) != 4 || levels[2] != "label" || levels[3] != "#" || slices.Contains(n.client.Filters, filter):
+		case levels[0] == n.cfg.Node:
+			n.leaveModel(levels[1], known)
+		case !slices.Contains(names, levels[0]):
 			names = append(names, levels[0])
 		}
 	}
@@ -40,26 +43,34 @@ func (n *Node) leaveFormerFleets(known []string) {
 		}
 	}
 	for _, name := range names {
-		n.renamed(name, known)
-		if len(concepts) == 0 {
-			continue
-		}
-		detail := fmt.Sprintf("this node was %s before: what the broker keeps of %s in fleet %s counts beside it; unless another device has that name now, run edge fleet forget %s",
-			name, name, strings.Join(concepts, ", "), name)
-		n.log.Warn("fleet: fleet_renamed", "detail", detail)
-		n.report.event("", "fleet_renamed", detail)
+		n.renamed(name, concepts, known)
 	}
 }
 
-// renamed tells that this node had another name, under which the broker keeps what it has retained.
-func (n *Node) renamed(former string, known []string) {
-	topics := fmt.Sprintf("-t '%s/%s/#'", n.cfg.MQTT.BaseTopic, former)
+// leaveModel removes from the broker what it keeps of a model that the configuration has no more.
+func (n *Node) leaveModel(name string, known []string) {
+	n.report.retain(n.report.prefix+name+"/latest", nil)
+	n.report.retain(n.report.prefix+name+"/metrics", nil)
+	if device := n.report.home.Topic(name); slices.Contains(known, device) {
+		n.report.retain(device, nil)
+	}
+	n.log.Info("the configuration has a model no more: what the broker keeps of it is removed", "model", name)
+}
+
+// renamed tells that this node had another name, under which the broker keeps what it has published;
+// in a fleet that counts beside what it publishes now.
+func (n *Node) renamed(former string, concepts, known []string) {
+	base := n.cfg.MQTT.BaseTopic
+	topics := " -t '" + base + "/" + former + "/#'"
+	for _, concept := range concepts {
+		topics += " -t '" + membership.NewTopics(base, concept).Contribution(former) + "/#'"
+	}
 	for _, filter := range known {
 		if strings.Contains(filter, "/device/"+homeassistant.DeviceID(former, "")) {
-			topics += fmt.Sprintf(" -t '%s'", filter)
+			topics += " -t '" + filter + "'"
 		}
 	}
-	detail := fmt.Sprintf("this node was %s before, and the broker keeps what it has published so: unless another device has that name now, mosquitto_sub %s --retained-only --remove-retained -W 3 removes it", former, topics)
+	detail := fmt.Sprintf("this node was %s before, and the broker keeps what it has published so, which counts in a fleet: unless another device has that name now, mosquitto_sub%s --retained-only --remove-retained -W 3 removes it", former, topics)
 	n.log.Warn("the node has another name", "detail", detail)
 	n.report.event("", "node_renamed", detail)
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // A fleet that the configuration has no more, by a restart, is left as by a reload, and a
-// node with another name is told which member to forget. Nothing else is removed.
+// node with another name is told what to remove. What a model has retained that the configuration
+// has no more is removed, and nothing else.
 func TestFormerFleets(t *testing.T) {
 	concept := membership.Default()
 	concept.Concept = "c"
@@ -24,9 +25,10 @@ func TestFormerFleets(t *testing.T) {
 		"as before":          {[]string{"edge/n1/bearing/label/#", "edge/fleet/c/+", "edge/fleet/c/+/+"}, concept, nil, ""},
 		"no fleet any more":  {[]string{"edge/n1/bearing/label/#", "edge/fleet/c/+"}, membership.Config{}, []string{"edge/fleet/c/n1"}, ""},
 		"another concept":    {[]string{"edge/n1/bearing/label/#", "edge/fleet/d/+"}, concept, []string{"edge/fleet/d/n1"}, ""},
-		"another name":       {[]string{"edge/old/bearing/label/#", "edge/old/request/#", "edge/fleet/c/+"}, concept, nil, "edge fleet forget old"},
+		"another name":       {[]string{"edge/old/bearing/label/#", "edge/old/request/#", "edge/fleet/c/+"}, concept, nil, "mosquitto_sub -t 'edge/old/#' -t 'edge/fleet/c/old/#' --retained-only"},
 		"a name, no fleet":   {[]string{"edge/old/bearing/label/#"}, membership.Config{}, nil, "mosquitto_sub -t 'edge/old/#' --retained-only --remove-retained"},
 		"a device":           {[]string{"edge/old/bearing/label/#", "homeassistant/device/edge_old_bearing/config"}, membership.Config{}, nil, "mosquitto_sub -t 'edge/old/#' -t 'homeassistant/device/edge_old_bearing/config' --ret"},
+		"no such model":      {[]string{"edge/n1/pump/label/#", "homeassistant/device/edge_n1_pump/config"}, membership.Config{}, []string{"edge/n1/pump/latest", "edge/n1/pump/metrics", "homeassistant/device/edge_n1_pump/config"}, ""},
 		"topics of sensors":  {[]string{"other/fleet/c/+", "fleet/c/+", "edge/fleet/c"}, concept, nil, ""},
 		"in parts, no fleet": {[]string{"edge/fleet/c/+", "edge/fleet/c/+/+"}, membership.Config{}, []string{"edge/fleet/c/n1", "edge/fleet/c/n1/0", "edge/fleet/c/n1/15"}, ""},
 	} {

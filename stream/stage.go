@@ -190,7 +190,7 @@ func (w *worker) take(it *item, src *source) error {
 	}
 	if st.of.signals.Evicted.Load() > evicted && st.full.allow(msg.Arrived) {
 		w.report.log.Warn("a stream has more devices than window.devices: the window of the one that was silent longest is lost; more of this stream in the next hour are only counted",
-			"stream", st.of.name, "topic", shortTopic(msg), "devices", st.opts.Config.Window.Devices, "advice", "raise window.devices, or take fewer topics")
+			"stream", st.of.name, "devices", st.opts.Config.Window.Devices, "advice", "raise window.devices, or take fewer topics")
 	}
 	return nil
 }

@@ -13,11 +13,11 @@ import (
 
 // startOnly are the keys that are read at the start alone, each with the reason
 // and the way out.
-var startOnly = map[string]string{
-	"store.path":   "the learnt state is in the old file: stop the daemon, move the file, start it again",
-	"store.dedupe": "the messages that are remembered are counted from the start: start the daemon again",
-	"memory_limit": "it is compared with the system's limit at the start: start the daemon again",
-	"log.format":   "it is chosen at the start: start the daemon again",
+var startOnly = [...]struct{ key, reason string }{
+	{"store.path", "the learnt state is in the old file: stop the daemon, move the file, start it again"},
+	{"store.dedupe", "the messages that are remembered are counted from the start: start the daemon again"},
+	{"memory_limit", "it is compared with the system's limit at the start: start the daemon again"},
+	{"log.format", "it is chosen at the start: start the daemon again"},
 }
 
 // refusal returns why a daemon cannot change from one deployment to the other
@@ -25,9 +25,9 @@ var startOnly = map[string]string{
 // their settings.
 func (r *run) refusal(old, next *deployment, was, is config.Settings, changed []string) error {
 	var errs []error
-	for _, key := range changed {
-		if reason, ok := startOnly[key]; ok {
-			errs = append(errs, fmt.Errorf("%s: %q cannot become %q while the daemon runs: %s", key, was[key], is[key], reason))
+	for _, only := range startOnly {
+		if slices.Contains(changed, only.key) {
+			errs = append(errs, fmt.Errorf("%s: %q cannot become %q while the daemon runs: %s", only.key, was[only.key], is[only.key], only.reason))
 		}
 	}
 	for _, m := range old.Models {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"time"
 
 	"edge/internal/config"
@@ -114,23 +113,8 @@ func (d *Daemon) logReady(name string, kept *persist.Recovered, restored uint64)
 		scores := l.Scores()
 		d.log.Info("model ready", "model", name, "restored", restored, "replayed", replayed, "pending", pending,
 			"samples", scores.N, "classes", len(scores.Classes), "digest", l.Digest())
-		if more := undeclared(l); len(more) > 0 {
+		if more := l.Undeclared(); len(more) > 0 {
 			d.log.Warn("the model has classes that its closed list, classes.names, lacks; they stay, and labels of them are learnt: request class_remove, or list them", "model", name, "classes", more)
 		}
 	}
-}
-
-// undeclared returns the classes of a model that a closed list of classes in its configuration lacks.
-func undeclared(l *online.Learner) (more []string) {
-	declared, list := l.Config().Classes, l.ClassList()
-	named := slices.Clone(list.Imported)
-	for _, name := range declared.Names {
-		named = append(named, name, list.Former[name])
-	}
-	for _, name := range list.Names {
-		if !declared.Open && !slices.Contains(named, name) {
-			more = append(more, name)
-		}
-	}
-	return more
 }

@@ -123,7 +123,7 @@ func TestStartWithoutAClass(t *testing.T) {
 		}
 		if learnt := d.Loop("m").Learner(); c.names != nil {
 			learnt.Add(&online.Event{Kind: online.ClassRename, Label: "a", Name: "fine"})
-			if more := undeclared(learnt); len(more) != c.want {
+			if more := learnt.Undeclared(); len(more) != c.want {
 				t.Errorf("after a renaming the list lacks %q", more)
 			}
 		}

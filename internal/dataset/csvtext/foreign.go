@@ -70,16 +70,17 @@ func noTable(head string) string {
 // noText describes a file that is neither text nor packed by gzip, and the remedy; "" for text.
 func noText(begin string) string {
 	const (
-		pandas = `python3 -c 'import pandas; pandas.read_%s("FILE").to_csv("FILE.csv", index=False)' makes it`
+		pandas = `python3 -c 'import pandas; pandas.read_`
+		toCSV  = `("FILE").to_csv("FILE.csv", index=False)' makes it`
 		numpy  = `python3 -c 'import numpy; numpy.savetxt("FILE.csv", numpy.load("FILE"), delimiter=",")' makes rows without names`
 		sqlite = `sqlite3 -header -csv FILE 'SELECT * FROM TABLE' >FILE.csv makes it`
 		save   = "save it so"
 		pickle = "a pickle of Python"
 	)
 	for _, of := range [...]struct{ magic, name, remedy string }{
-		{"PAR1\x15", "Parquet", fmt.Sprintf(pandas, "parquet")},
-		{"ARROW1\x00", "Arrow, or Feather", fmt.Sprintf(pandas, "feather")},
-		{"FEA1", "Feather", fmt.Sprintf(pandas, "feather")},
+		{"PAR1\x15", "Parquet", pandas + "parquet" + toCSV},
+		{"ARROW1\x00", "Arrow, or Feather", pandas + "feather" + toCSV},
+		{"FEA1", "Feather", pandas + "feather" + toCSV},
 		{"\x93NUMPY", "NumPy", numpy},
 		{"SQLite format", "SQLite", sqlite},
 		{"\x89HDF", "HDF5", save},
