@@ -129,6 +129,14 @@ type fact struct {
 	Value     cell
 }
 
+// factList is the facts of a report, in their order.
+type factList []fact
+
+// add appends a fact. It is not inlined: some twenty calls would each have its code.
+//
+//go:noinline
+func (l *factList) add(name, key string, value cell) { *l = append(*l, fact{name, key, value}) }
+
 // chart is a drawing or a matrix, a sentence about it and the same figures as a
 // table.
 type chart struct {
@@ -230,7 +238,7 @@ func summary(r *report.Report) string {
 }
 
 // facts lists the figures of a report.
-func facts(r *report.Report) []fact {
+func facts(r *report.Report) (all factList) {
 	spread := func(v, se float64) cell {
 		c := formatScore(v)
 		if len(r.Runs) > 1 {
@@ -242,37 +250,39 @@ func facts(r *report.Report) []fact {
 	if r.Mode == "holdout" || r.Mode == "cv" {
 		samples = "Rows learnt in a run"
 	}
-	all := []fact{
-		{samples, "samples", number(r.Samples)},
-		{"Classes", "", number(uint64(len(r.Classes)))},
-		{"Error, fraction wrong", "error", spread(r.Error, r.ErrorSE)},
-		{"Log loss, nats", "nll", spread(r.NLL, r.NLLSE)},
-		{"Brier score", "brier", spread(r.Brier, r.BrierSE)},
-		{"Calibration error", "ece", spread(r.ECE, r.ECESE)},
-		{"Macro F1", "macro_f1", spread(r.MacroF1, r.MacroF1SE)},
-		{"Balanced accuracy", "balanced_accuracy", spread(float64(r.Balanced), float64(r.BalancedSE))},
-		{"Cohen's κ", "kappa", spread(float64(r.Kappa), float64(r.KappaSE))},
-	}
+	all.add(samples, "samples", number(r.Samples))
+	all.add("Classes", "", number(uint64(len(r.Classes))))
+	all.add("Error, fraction wrong", "error", spread(r.Error, r.ErrorSE))
+	all.add("Log loss, nats", "nll", spread(r.NLL, r.NLLSE))
+	all.add("Brier score", "brier", spread(r.Brier, r.BrierSE))
+	all.add("Calibration error", "ece", spread(r.ECE, r.ECESE))
+	all.add("Macro F1", "macro_f1", spread(r.MacroF1, r.MacroF1SE))
+	all.add("Balanced accuracy", "balanced_accuracy", spread(float64(r.Balanced), float64(r.BalancedSE)))
+	all.add("Cohen's κ", "kappa", spread(float64(r.Kappa), float64(r.KappaSE)))
 	if r.Prior.N > 0 {
-		all = append(all, fact{"Error of the class prior", "class_prior.error", formatScore(r.Prior.Error)}, fact{"Log loss of the class prior", "class_prior.nll", formatScore(r.Prior.NLL)},
-			fact{"Error of the last label", "last_label.error", formatScore(r.Last.Error)}, fact{"Log loss of the last label", "last_label.nll", formatScore(r.Last.NLL)})
+		all.add("Error of the class prior", "class_prior.error", formatScore(r.Prior.Error))
+		all.add("Log loss of the class prior", "class_prior.nll", formatScore(r.Prior.NLL))
+		all.add("Error of the last label", "last_label.error", formatScore(r.Last.Error))
+		all.add("Log loss of the last label", "last_label.nll", formatScore(r.Last.NLL))
 	}
 	if s := r.Sets; s != nil {
-		all = append(all, fact{"Coverage of the sets", "sets.coverage", formatScore(float64(s.Covered))}, fact{"Classes in a set", "sets.size", formatScore(float64(s.Size))})
+		all.add("Coverage of the sets", "sets.coverage", formatScore(float64(s.Covered)))
+		all.add("Classes in a set", "sets.size", formatScore(float64(s.Size)))
 	}
 	if w := r.SetsWorst; w != nil {
-		all = append(all, fact{"Lowest coverage of 250 rows", "sets_worst_250", formatScore(float64(*w))})
+		all.add("Lowest coverage of 250 rows", "sets_worst_250", formatScore(float64(*w)))
 	}
 	if a := r.Abstained; a != nil {
-		all = append(all, fact{"Answered, fraction", "abstention.kept", formatScore(float64(a.Kept))}, fact{"Error of the answers", "abstention.error", formatScore(float64(a.Error))})
+		all.add("Answered, fraction", "abstention.kept", formatScore(float64(a.Kept)))
+		all.add("Error of the answers", "abstention.error", formatScore(float64(a.Error)))
 	}
 	if len(r.Drifts) > 0 {
-		all = append(all, fact{"Drifts detected", "", number(uint64(len(r.Drifts)))})
+		all.add("Drifts detected", "", number(uint64(len(r.Drifts))))
 	}
-	all = append(all, fact{"Samples a second", "samples_per_second", cell{fmt.Sprintf("%.0f", r.SamplesPerSecond), exact(r.SamplesPerSecond)}},
-		fact{"State", "state_bytes", cell{terminal.Bytes(uint64(r.StateBytes)), strconv.Itoa(r.StateBytes)}})
+	all.add("Samples a second", "samples_per_second", cell{fmt.Sprintf("%.0f", r.SamplesPerSecond), exact(r.SamplesPerSecond)})
+	all.add("State", "state_bytes", cell{terminal.Bytes(uint64(r.StateBytes)), strconv.Itoa(r.StateBytes)})
 	if r.Digest != "" {
-		all = append(all, fact{"Digest of the state", "digest", cell{r.Digest[:min(12, len(r.Digest))], r.Digest}})
+		all.add("Digest of the state", "digest", cell{r.Digest[:min(12, len(r.Digest))], r.Digest})
 	}
 	return all
 }
