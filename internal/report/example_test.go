@@ -9,19 +9,6 @@ import (
 	"edge/online/score"
 )
 
-// scores returns those of predictions of which every fourth is wrong.
-func scores(n int) score.Scores {
-	var j score.Judge
-	for i := range n {
-		class := 0
-		if i%4 == 3 {
-			class = 1
-		}
-		j.Add([]float64{0.75, 0.25}, class)
-	}
-	return j.Scores([]string{"idle", "busy"})
-}
-
 // Describe a learner after a stream.
 func ExampleNew() {
 	cfg := online.DefaultConfig()
