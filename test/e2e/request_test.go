@@ -82,7 +82,7 @@ func TestRequestsAreDurable(t *testing.T) {
 			{`rollback --data {"to":"../../etc"}`, "want a name"},
 			{`rollback --data {"to":"never"}`, "no export"},
 			{`set_log_level --data {"level":"loud"}`, "want debug"},
-			{`class_add waveform --data {"name":"broken"}`, `want {"data": {"class": "…"}}; --data gives the inner object`},
+			{`class_add waveform --data {"name":"broken"}`, `want {"data": {"class": "…"}}, not "name"; --data gives the inner object`},
 		} {
 			code, out, errOut := harness.Run(t, append([]string{"request", "-c", config}, strings.Fields(c.args)...)...)
 			if code != exit.Runtime || !strings.Contains(errOut, c.want) || gjson.Get(out, "status").Str != "error" {
