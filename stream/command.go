@@ -56,7 +56,7 @@ type command struct {
 	background func(n *Node, r *request) backgroundCommand
 }
 
-// commands are all commands. A map of them would be made by much code.
+// commands are all commands. The linker lays out an array; a map would be filled at the start, by code.
 var commands = [...]command{
 	{"ping", wholeNode, nil, (*Node).ping, nil},
 	{"health_check", wholeNode, nil, (*Node).healthCheck, nil},
