@@ -75,14 +75,12 @@ func crashed(t *testing.T, cfg *config.Config, n int) {
 	}
 }
 
-// TestLabelsThatClassesRefuse starts a daemon after a crash under a configuration whose classes are closed
-// and lack one of the journal.
-func TestLabelsThatClassesRefuse(t *testing.T) {
-	b := brokertest.New(t, brokertest.Embedded)
-	cfg := recoverable(t, b.URL())
-	crashed(t, cfg, 60)
+// runUnderClasses runs a daemon on a state file that crashed has written until its model has recovered,
+// under a closed list of classes, or open classes without names. It returns the daemon and its log.
+func runUnderClasses(t *testing.T, cfg *config.Config, names []string) (*Daemon, string) {
+	t.Helper()
 	m := cfg.Models["m"]
-	m.Learner.Classes.Open, m.Learner.Classes.Names = false, []string{"a", "b"}
+	m.Learner.Classes.Open, m.Learner.Classes.Names = names == nil, names
 	cfg.Models["m"] = m
 	log := new(harness.Log)
 	d, err := New(cfg, slog.New(slog.NewTextHandler(log, nil)), nil)
@@ -92,7 +90,16 @@ func TestLabelsThatClassesRefuse(t *testing.T) {
 	stop := startRun(t, d, log)
 	<-d.Loop("m").Recovered()
 	stop()
-	if text := log.String(); strings.Count(text, "labels are lost") != 1 {
+	return d, log.String()
+}
+
+// TestLabelsThatClassesRefuse starts a daemon after a crash under a configuration whose classes are closed
+// and lack one of the journal.
+func TestLabelsThatClassesRefuse(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	cfg := recoverable(t, b.URL())
+	crashed(t, cfg, 60)
+	if _, text := runUnderClasses(t, cfg, []string{"a", "b"}); strings.Count(text, "labels are lost") != 1 {
 		t.Errorf("the log does not tell once that labels are lost:\n%s", text)
 	}
 }
@@ -107,18 +114,8 @@ func TestStartWithoutAClass(t *testing.T) {
 		names []string // none: open
 		want  int
 	}{{nil, 0}, {[]string{"a", "b", "c"}, 0}, {[]string{"a", "b"}, 1}} {
-		m := cfg.Models["m"]
-		m.Learner.Classes.Open, m.Learner.Classes.Names = c.names == nil, c.names
-		cfg.Models["m"] = m
-		log := new(harness.Log)
-		d, err := New(cfg, slog.New(slog.NewTextHandler(log, nil)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := startRun(t, d, log)
-		<-d.Loop("m").Recovered()
-		stop()
-		if text := log.String(); strings.Count(text, `classes.names, lacks; they stay, and labels of them are learnt: request class_remove, or list them" model=m classes=[c]`) != c.want {
+		d, text := runUnderClasses(t, cfg, c.names)
+		if strings.Count(text, `classes.names, lacks; they stay, and labels of them are learnt: request class_remove, or list them" model=m classes=[c]`) != c.want {
 			t.Errorf("under %q it logs\n%s", c.names, text)
 		}
 		if learnt := d.Loop("m").Learner(); c.names != nil {
