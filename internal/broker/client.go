@@ -180,9 +180,6 @@ func (c *Client) Publish(ctx context.Context, topic string, qos byte, retained b
 // Close disconnects.
 func (c *Client) Close() { c.paho.Disconnect(uint(closePause.Milliseconds())) }
 
-// errLost is the error of a command whose connection ended before the broker had answered.
-var errLost = errors.New("the connection was lost before the broker answered")
-
 // wait waits for the broker's answer. If ctx ends before, the error is its cause.
 func wait(ctx context.Context, token paho.Token) error {
 	select {
@@ -195,7 +192,7 @@ func wait(ctx context.Context, token paho.Token) error {
 		}
 	}
 	if token.Error() != nil { // paho has no other reason once a connection is open
-		return errLost
+		return mqtt.ErrLost
 	}
 	return nil
 }

@@ -108,6 +108,9 @@ func (c *Client) subscribe(ctx context.Context, conn *Conn, filters []string) (r
 	return refused
 }
 
+// ErrLost is the error of a request whose connection ended before the broker had answered.
+var ErrLost = errors.New("the connection was lost before the broker answered")
+
 // request subscribes to filters with one packet, and returns those that the broker refused,
 // and those that it grants with a lower quality of service.
 func (c *Client) request(ctx context.Context, conn *Conn, filters []string) (refused, lowered []string, err error) {
@@ -126,7 +129,7 @@ func (c *Client) request(ctx context.Context, conn *Conn, filters []string) (ref
 	}
 	if token.Error() != nil { // the connection is lost, of which paho tells the reason a moment later
 		conn.await(ctx, conn.lost, subscribeTimeout)
-		return nil, nil, errors.New("the connection was lost before the broker answered")
+		return nil, nil, ErrLost
 	}
 	for f, granted := range token.(*paho.SubscribeToken).Result() {
 		switch {
