@@ -3,9 +3,11 @@ package daemon
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"edge/internal/config"
 	"edge/online"
 	"edge/persist"
 )
@@ -36,5 +38,24 @@ func TestFullStoreWaitsForCheckpoints(t *testing.T) {
 	}
 	if asked != 2 {
 		t.Errorf("checkpoints were asked for %d times, want 2", asked)
+	}
+}
+
+// The names of models that a configuration may have are those that the state file takes.
+func TestLongNameOfModel(t *testing.T) {
+	cfg := recoverable(t, "mqtt://127.0.0.1:1")
+	store, err := persist.Open(cfg.Store.Path, persist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for n, valid := range map[int]bool{64: true, 65: false} {
+		name := strings.Repeat("m", n)
+		cfg.Models = map[string]config.Model{name: cfg.Models["m"]}
+		_, refused := store.Load(name, "")
+		if err := cfg.Validate(); (err == nil) != valid || (refused == nil) != valid {
+			t.Errorf("%d bytes: the configuration has %v, the state file %v", n, err, refused)
+		}
+		cfg.Models["m"] = cfg.Models[name]
 	}
 }
