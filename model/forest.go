@@ -235,7 +235,7 @@ func (f *Forest) logitsTo(dst []float64, x []float32) {
 //	x  n×D features, as RawTo stored them
 func (f *Forest) AllLogsTo(dst []float64, n int, x []float32) {
 	c, d := f.Classes, len(x)/max(n, 1)
-	var leaves [32]int16
+	var leaves [32]uint8
 	for i := range n {
 		f.biasTo(dst[i*c : (i+1)*c])
 	}
@@ -244,7 +244,7 @@ func (f *Forest) AllLogsTo(dst []float64, n int, x []float32) {
 			some := leaves[:min(len(leaves), n-i)]
 			f.leavesOf(some, t, x[i*d:(i+len(some))*d])
 			for j, leaf := range some {
-				f.addTo(dst[(i+j)*c:(i+j+1)*c], t, uint8(^leaf))
+				f.addTo(dst[(i+j)*c:(i+j+1)*c], t, leaf)
 			}
 		}
 	}
@@ -253,22 +253,23 @@ func (f *Forest) AllLogsTo(dst []float64, n int, x []float32) {
 	}
 }
 
-// leavesOf stores ^leaf of tree t in at for some samples, n×D. The samples go down by one
-// node in turn: the next steps of the others need not wait for that of one.
-func (f *Forest) leavesOf(at []int16, t int, x []float32) {
-	nodes, root := f.tree(t)
-	for i := range at {
-		at[i] = root
-	}
-	d := len(x) / len(at)
-	for inner := root >= 0; inner; {
-		inner = false
-		for i, node := range at {
-			if node >= 0 {
-				at[i] = nodes.next(node, x[i*d:(i+1)*d])
-				inner = inner || at[i] >= 0
-			}
+// leavesOf stores the leaf of tree t in which each of some samples is in dst. It walks down with
+// four samples at once, as leavesFrom does in four trees.
+//
+//	x  len(dst)×D features, as RawTo stored them
+func (f *Forest) leavesOf(dst []uint8, t int, x []float32) {
+	n, root := f.tree(t)
+	size := len(x) / len(dst)
+	for ; len(dst) >= 4; dst, x = dst[4:], x[4*size:] {
+		x0, x1, x2, x3 := x[:size], x[size:2*size], x[2*size:3*size], x[3*size:4*size]
+		a, b, c, d := root, root, root, root
+		for a&b&c&d >= 0 { // one of them is at an inner node
+			a, b, c, d = n.step(a, x0), n.step(b, x1), n.step(c, x2), n.step(d, x3)
 		}
+		dst[0], dst[1], dst[2], dst[3] = uint8(^a), uint8(^b), uint8(^c), uint8(^d)
+	}
+	for i := range dst {
+		dst[i] = n.leaf(root, x[i*size:(i+1)*size])
 	}
 }
 
