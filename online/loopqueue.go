@@ -6,8 +6,8 @@ import "context"
 type backlog struct{ groups, bytes int }
 
 // Learn hands committed records over, in order. The loop keeps the slice. It
-// blocks while the queue is full (the back-pressure) and returns ctx.Err() if ctx
-// ends first; the records are then learnt from the journal after the next start.
+// blocks while the queue is full (the back-pressure) and returns ctx.Err() if it is full
+// when ctx has ended; the records are then learnt from the journal after the next start.
 // While the loop recovers it keeps no records, but reads them from the journal.
 func (lp *Loop) Learn(ctx context.Context, records []Record) error {
 	if left, err := lp.leave(ctx, records); left {
@@ -16,6 +16,11 @@ func (lp *Loop) Learn(ctx context.Context, records []Record) error {
 	size := memoryOf(records)
 	if err := lp.reserve(ctx, size); err != nil {
 		return err
+	}
+	select {
+	case lp.in <- records:
+		return nil
+	default:
 	}
 	select {
 	case lp.in <- records:

@@ -29,7 +29,7 @@ func BenchmarkPipeline(b *testing.B) {
 			stop := make(chan struct{})
 			var wg sync.WaitGroup
 			wg.Go(func() { node.worker.run(context.Background(), stop) })
-			wg.Go(func() { node.committer.run(context.Background()) })
+			wg.Go(func() { node.committer.run(context.Background(), context.Background()) })
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
 				msg := &mqtt.Message{Topic: p7, Payload: []byte(payload(n)), QoS: 1, Arrived: time.Now(), Ack: func() {}}

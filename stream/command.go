@@ -276,6 +276,9 @@ func (r *request) text(key string) (string, error) {
 	if v.Type != gjson.String || v.Str == "" {
 		return "", fmt.Errorf(`want {"data": {%q: "…"}}`, key)
 	}
+	if err := codec.CheckText(v); err != nil {
+		return "", fmt.Errorf("%s %w", key, err)
+	}
 	return v.Str, nil
 }
 

@@ -169,6 +169,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			{"class_rename/bearing", `{"data":{"from":"ok"}}`, `{"error":"want {\"data\": {\"to\": \"…\"}}","status":"error"}`},
 			{"set_log_level", `{"data":{"level":"debug"}}`, `{"error":"not available in this program","status":"error"}`},
 			{"dance/bearing", strings.Repeat("x", 5000), `{"error":"a request of more than 4KiB","status":"error"}`},
+			{"class_add/bearing", `{"data":{"class":"a\ud83d"}}`, `{"error":"class is \"a\\ud83d\", which has half of a surrogate pair without the other half","status":"error"}`},
 			{"dance/bearing", "ON", `{"error":"unknown request \"dance\": there are checkpoint, class_add, class_remove, class_rename, export, fleet, fleet_forget, fleet_rebase, freeze, health_check, learning, ping, reload, reset, rollback, set_log_level, unfreeze","status":"error"}`},
 		} {
 			r.send("edge/n1/request/"+c.topic, c.payload)
@@ -185,7 +186,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		r.send(long+strings.Repeat("x", topic.MaxLength-len(long)), "{}") // the topic of a response is one byte longer
 		time.Sleep(time.Second)
 		s := r.node.Stats()
-		if s.Rejected[codec.BadRequest] != 12 || s.Rejected[codec.TooLarge] != 1 || s.Rejected[codec.Malformed] != 1 || s.Rejected[codec.Repeated] != 1 || s.Rejected[codec.Retained] != 1 || s.Rejected[codec.BadTopic] != 1 || !s.Models["bearing"].Learning {
+		if s.Rejected[codec.BadRequest] != 13 || s.Rejected[codec.TooLarge] != 1 || s.Rejected[codec.Malformed] != 1 || s.Rejected[codec.Repeated] != 1 || s.Rejected[codec.Retained] != 1 || s.Rejected[codec.BadTopic] != 1 || !s.Models["bearing"].Learning {
 			t.Errorf("refused %v, learning %v", s.Rejected, s.Models["bearing"].Learning)
 		}
 	})

@@ -40,22 +40,23 @@ type committer struct {
 	counts  *counters
 	turned  chan<- struct{} // receives an element when the journal has begun to fail, or to work again; capacity 1
 	log     *slog.Logger
+	serving context.Context // once it has ended, nothing waits for a learner that is behind
 
 	announced bool                                         // Home Assistant is enabled
 	onLabel   func(model string, seq uint64, label string) // may be nil
 
 	unconfirmed unconfirmed
 	group       group
-	took        time.Duration // for the last commit
-	told        trouble       // of the journal, as last reported
-	calm        time.Time     // calmAfter the last slow commit
-	stages      []*stage      // of the worker, which has ended when clean is set
-	clean       bool          // all that the stages made is committed
+	disk
+	stages []*stage // of the worker, which has ended when clean is set
+	clean  bool     // all that the stages made is committed
 }
 
 // run commits until its queue is closed, then commits the rest. If ctx ends first,
-// uncommitted messages are not acknowledged, and their changes are undone.
-func (c *committer) run(ctx context.Context) {
+// uncommitted messages are not acknowledged, and their changes are undone. Once serving has
+// ended, it commits without waiting for a learner that is behind.
+func (c *committer) run(ctx, serving context.Context) {
+	c.serving = serving
 	c.group.reset()
 	defer c.rollback()
 	c.resume(ctx)
@@ -154,7 +155,7 @@ func (c *committer) resume(ctx context.Context) {
 	now := time.Now()
 	for _, m := range c.models {
 		if len(m.owed) > 0 {
-			c.learn(ctx, m, nil)
+			c.learn(m, nil)
 		}
 		var dropped []*pendingSample
 		if m.pendingStore != nil { // inherited from the previous node
@@ -328,18 +329,17 @@ func (c *committer) commitGroup(ctx context.Context) {
 			continue
 		}
 		m.countMinibatch(records, now, c.counts)
-		c.learn(ctx, m, records)
+		c.learn(m, records)
 	}
 	g.reset()
 }
 
-// learn hands committed records to the model, after those that it is owed. If ctx ends first,
-// the next node hands them over, or the journal does after the next start.
-func (c *committer) learn(ctx context.Context, m *modelState, records []online.Record) {
+// learn hands committed records to the model, after those that it is owed. If the model has no room
+// for them and serving has ended, the next node hands them over, or the journal does after the next start.
+func (c *committer) learn(m *modelState, records []online.Record) {
 	records, m.owed = append(m.owed, records...), nil
-	if err := m.Model.Learn(ctx, records); err != nil {
+	if err := m.Model.Learn(c.serving, records); err != nil {
 		m.owed = records
-		c.log.Warn("learning is postponed; the journal has the records", "model", m.Name, "records", len(records), "reason", err)
 	}
 }
 

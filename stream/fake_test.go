@@ -203,7 +203,7 @@ func (r *rig) start() {
 	stop := make(chan struct{})
 	var work, wg sync.WaitGroup
 	work.Go(func() { node.worker.run(ctx, stop) })
-	work.Go(func() { node.committer.run(ctx) })
+	work.Go(func() { node.committer.run(ctx, ctx) })
 	wg.Go(func() { node.background.run(ctx) })
 	r.stop = sync.OnceFunc(func() {
 		close(stop)

@@ -127,7 +127,7 @@ func (n *simNode) start() {
 	var work, rest, following sync.WaitGroup
 	inFleet, leave := context.WithCancel(working)
 	work.Go(func() { n.node.worker.run(working, stop) })
-	work.Go(func() { n.node.committer.run(working) })
+	work.Go(func() { n.node.committer.run(working, working) })
 	following.Go(func() { n.node.fleets.run(inFleet) })
 	rest.Go(func() { n.loop.Run(learning) })
 	n.end = func(orderly bool) {

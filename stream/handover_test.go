@@ -174,11 +174,13 @@ func TestOwedRecordsComeFirst(t *testing.T) {
 	slow.block = make(chan struct{})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
+	c.serving = ended
 	for seq := range uint64(2) {
-		c.learn(ended, to, record(seq+1))
+		c.learn(to, record(seq+1))
 	}
 	slow.block = nil
-	c.learn(t.Context(), to, record(3))
+	c.serving = t.Context()
+	c.learn(to, record(3))
 	equal(t, "learnt", slow.learnt(), []string{"ok 1", "ok 2", "ok 3"})
 	if len(to.owed) > 0 {
 		t.Errorf("%d records are owed", len(to.owed))

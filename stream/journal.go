@@ -86,6 +86,13 @@ const (
 	failing
 )
 
+// disk is what the committer knows of the journal's disk.
+type disk struct {
+	took time.Duration // for the last commit
+	told trouble       // as last reported
+	calm time.Time     // calmAfter the last slow commit
+}
+
 // degrade notes that the journal fails, or takes too long, and reports it unless that is known.
 func (c *committer) degrade(as trouble, why, message string) {
 	c.counts.commitError.Store(&why)

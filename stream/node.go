@@ -19,9 +19,9 @@ const (
 	publishWithin = time.Second     // time to publish waiting messages after that
 )
 
-// ErrUnfinished reports that a stop had no time for all received messages. No
-// acknowledged message is lost.
-var ErrUnfinished = errors.New("stream: stop: some received messages were not committed in time; the broker will send them again")
+// ErrUnfinished reports that a stop left received messages because the journal could not be
+// written. No acknowledged message is lost.
+var ErrUnfinished = errors.New("stream: stop: the journal could not be written, and received messages are left; they are not acknowledged, and the broker sends them again")
 
 // ModelConfig configures one model and its streams.
 type ModelConfig struct {
@@ -156,9 +156,10 @@ func (n *Node) model(name string) *modelState {
 
 // Run connects and works until ctx ends. Then it receives no more messages, answers and
 // commits the received ones, publishes the final metrics and that the node is offline,
-// and disconnects, within five seconds. ErrUnfinished reports that a received message
-// was left for the broker to send again. If the cause of ctx's end is ErrReplaced,
-// another node follows, and Run does not publish that this one is offline.
+// and disconnects, within five seconds. It does not wait for a learner that is behind, whose
+// records the journal has. ErrUnfinished reports that a received message was left because the
+// journal could not be written. If the cause of ctx's end is ErrReplaced, another node follows,
+// and Run does not publish that this one is offline.
 func (n *Node) Run(ctx context.Context) error {
 	background := context.WithoutCancel(ctx)
 	online, disconnect := context.WithCancel(background)
@@ -176,7 +177,7 @@ func (n *Node) Run(ctx context.Context) error {
 	reports.Go(func() { n.report.run(reporting) })
 	n.worker.awaited = n.client.Awaited
 	work.Go(func() { n.worker.run(working, stop) })
-	work.Go(func() { n.committer.run(working) })
+	work.Go(func() { n.committer.run(working, ctx) })
 	fleets.Go(func() { n.fleets.run(ctx) })
 
 	<-ctx.Done()
@@ -188,10 +189,9 @@ func (n *Node) Run(ctx context.Context) error {
 	n.fleets.leave(ctx)
 	close(stop)
 	work.Wait()
-	late := working.Err() != nil
 	requests.Wait()
 	for _, m := range n.models {
-		if err := m.Model.Idle(working); err != nil {
+		if err := m.Model.Idle(working); err != nil || len(m.owed) > 0 {
 			n.log.Warn("the model is still learning committed records; its final metrics are not published, and it continues at the next start", "model", m.Name)
 		}
 	}
@@ -205,10 +205,20 @@ func (n *Node) Run(ctx context.Context) error {
 		n.outbox.Drain(publishing, c)
 		done()
 	}
+	left := n.Stats().Unacked
 	disconnect()
 	network.Wait()
-	if late {
-		return ErrUnfinished
+	return n.unfinished(left)
+}
+
+// unfinished reports a stop that left messages: as an error where the journal is the reason.
+func (n *Node) unfinished(left int64) error {
+	switch s := n.Stats(); {
+	case n.committer.clean:
+	case s.Degraded:
+		return fmt.Errorf("%w: %s", ErrUnfinished, s.CommitError)
+	default:
+		n.log.Warn("the stop did not wait for all received messages; those without an acknowledgement come again if the broker keeps the session (mqtt.persistent_session)", "messages", left)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -158,6 +159,50 @@ func TestStopWhileLearning(t *testing.T) {
 	eventually(t, "all to be handed over", func() bool { return d.Stats().Learned == 5 && d.Stats().Unacked == 0 })
 	if err := d.stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A stop is clean although the model takes no records any more: the journal has them, and the next
+// run begins with them. Nothing is lost or learnt twice.
+func TestStopBehind(t *testing.T) {
+	b := newMochi(t, nil, nil)
+	b.start(t)
+	journal := newFakeJournal()
+	d := startNode(t, b, journal, nil).ready(t)
+	d.model.mu.Lock()
+	d.model.block = make(chan struct{})
+	d.model.mu.Unlock()
+	const n = 100
+	newProbe(t, b).send("factory/p7/vibration", each(n, withID)...)
+	eventually(t, "messages to wait for the model", func() bool { return d.Stats().Commit > 0 })
+	if err := d.stop(); err != nil {
+		t.Error(err)
+	}
+	if !d.committer.clean {
+		t.Error("messages that had been received are left, and the windows in progress are not stored")
+	}
+	_, kept := journal.committed()
+	if owed := len(d.models[0].owed); owed != kept || len(d.model.learnt()) > 0 {
+		t.Errorf("the journal has %d records, of which the model is owed %d", kept, owed)
+	}
+	if text := d.log.tail(3000); !strings.Contains(string(text), "the model is still learning committed records") {
+		t.Errorf("the log does not say that the model is behind:\n%s", text)
+	}
+	again := startNode(t, b, journal, nil)
+	eventually(t, "all to be committed", func() bool { _, now := journal.committed(); return now == n })
+	again.model.hasLearnt(t, upTo(n)[kept:])
+}
+
+// A stop that leaves messages is clean where the journal works: the broker has not told its cursor.
+func TestStopWithoutCursor(t *testing.T) {
+	cfg, m := testConfig()
+	log := &lockedBuffer{}
+	node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err := node.unfinished(3); err != nil {
+		t.Error(err)
+	}
+	if text := string(log.tail(1000)); !strings.Contains(text, "come again") || !strings.Contains(text, "messages=3") {
+		t.Errorf("logged: %s", text)
 	}
 }
 

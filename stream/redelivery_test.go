@@ -30,7 +30,7 @@ func TestUncommittedLeavesNoTrace(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				c.run(ctx)
+				c.run(ctx, ctx)
 			}()
 			conn := newFakeOrigin()
 			conn.settle(mqtt.Cursor{Fresh: true})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ func (g gate) Handle(ctx context.Context, r slog.Record) error {
 type recovering struct {
 	*Daemon
 	gate
+	log  *harness.Log
 	stop func() error // opens the gate once the loop is to end
 }
 
@@ -130,8 +132,9 @@ func TestStartWithoutAClass(t *testing.T) {
 // startRecovering starts a daemon on a state file that crashed has written.
 func startRecovering(t *testing.T, cfg *config.Config) *recovering {
 	t.Helper()
-	r := &recovering{gate: gate{
-		slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}), "learning refused, as it was before",
+	log := new(harness.Log)
+	r := &recovering{log: log, gate: gate{
+		slog.NewTextHandler(io.MultiWriter(t.Output(), log), &slog.HandlerOptions{Level: slog.LevelDebug}), "learning refused, as it was before",
 		make(chan struct{}), make(chan struct{}), new(sync.Once),
 	}}
 	var err error
@@ -254,6 +257,9 @@ func TestStoppedWhileItRecovers(t *testing.T) {
 	}
 	if n := d.Loop("m").Status().Behind; n != 100 {
 		t.Errorf("stopped with %d records to learn, want 100", n)
+	}
+	if text := d.log.String(); !strings.Contains(text, `the next start learns first" model=m records=100`) {
+		t.Errorf("the log does not say how many records are left:\n%s", text)
 	}
 	again, err := New(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)), nil)
 	if err != nil {

@@ -169,8 +169,8 @@ func (d *Daemon) releaseWorkspaces(ctx context.Context) {
 func (d *Daemon) logFinalState(m *web.Model) {
 	l := m.Loop.Learner()
 	s := l.Scores()
-	if n := m.Loop.Status().Behind; n > 0 {
-		d.log.Info("the model stopped while it recovered; it continues at the next start", "model", m.Name, "records", n)
+	if kept, err := d.store.Info(m.Name); err == nil && kept.Last > m.Loop.Status().Seq { // an unreadable file is reported elsewhere
+		d.log.Warn("the model has not learnt all labels; the state file has the rest, which the next start learns first", "model", m.Name, "records", kept.Last-m.Loop.Status().Seq)
 	}
 	d.log.Info("model stopped", "model", m.Name, "samples", s.N, "error", s.Error, "nll", s.NLL, "ece", s.ECE, "digest", l.Digest())
 }

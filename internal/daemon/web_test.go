@@ -203,6 +203,7 @@ func TestLabelsOfAllKinds(t *testing.T) {
 		{`{"id":["three"],"device":"a","label":"ok"}`, http.StatusBadRequest, `id is ["three"]: want a text or a number`},
 		{`{"device":"a","label":"ok"}`, http.StatusBadRequest, "id is missing: want that of the sample"},
 		{`{"id":"three","class":"ok"}`, http.StatusBadRequest, `want {"id": …, "device": …, "label": …}: unknown key "class": there are id, device, seq, label and weight`},
+		{`{"id":"three","label":"a\ud83d"}`, http.StatusBadRequest, `label is "a\ud83d", which has half of a surrogate pair without the other half`},
 		{`{"ID":"three","device":"a","label":"ok"}`, http.StatusBadRequest, `unknown key "ID": there are id,`},
 		{`{"id":"three","device":"a","label":"ok","Label":"worn"}`, http.StatusBadRequest, `unknown key "Label"`},
 		{`{"id":"three","device":4,"label":"ok"}`, http.StatusBadRequest, "device is 4: want a text"},

@@ -69,6 +69,9 @@ func setMember(ask *stream.LateLabel, key string, v gjson.Result) (err error) {
 		if ask.Label = v.Value(); v.Type == gjson.Number {
 			ask.Label = json.Number(v.Raw)
 		}
+		if err := codec.CheckText(v); err != nil {
+			return fmt.Errorf("label %w", err)
+		}
 	case "weight":
 		if ask.Weight = json.Number(v.Str); v.Type != gjson.Number {
 			want = "a number"

@@ -202,9 +202,8 @@ func (s *schema) setRawTime(r *Reading, t gjson.Result) {
 func (c jsonCodec) setLabelValue(r *Reading, label gjson.Result) *Refusal {
 	switch label.Type {
 	case gjson.String:
-		const unread = "\ufffd" // which gjson reads for half of a surrogate pair
-		if strings.Contains(label.Str, unread) && !strings.Contains(label.Raw, unread) {
-			return Refuse(BadLabel, "%s is %.60s, which has half of a surrogate pair without the other half", c.label, label.Raw)
+		if err := CheckText(label); err != nil {
+			return Refuse(BadLabel, "%s %w", c.label, err)
 		}
 		return c.setLabel(r, label.Str)
 	case gjson.Number:

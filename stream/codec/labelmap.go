@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"edge/online"
 	"edge/stream/field"
 )
@@ -88,6 +90,16 @@ func CheckLabel(text string) error {
 		return fmt.Errorf("has %d bytes: want 1 to %d", len(text), online.MaxLabel)
 	case strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }):
 		return errors.New("has a control character")
+	}
+	return nil
+}
+
+// CheckText returns an error for a text of JSON with half of a surrogate pair, which gjson reads as
+// U+FFFD: several texts would be one.
+func CheckText(v gjson.Result) error {
+	const unread = "\ufffd"
+	if strings.Contains(v.Str, unread) && !strings.Contains(v.Raw, unread) {
+		return fmt.Errorf("is %.60s, which has half of a surrogate pair without the other half", v.Raw)
 	}
 	return nil
 }
