@@ -15,16 +15,15 @@ const formerParts = 16
 
 // leaveFormerFleets looks in the filters of the latest run for changes that a reload reports: a
 // fleet in which no model is any more, of which the own contribution is removed from the broker;
-// one in which a model was not; and another name of this node. What the broker keeps of that name
-// may be of another device by now, as where a card was copied, so that a person has to decide.
+// one in which a model was not; and another name or base topic of this node. What the broker keeps
+// there may be of another device by now, as where a card was copied, so that a person has to decide.
 func (n *Node) leaveFormerFleets(known []string) {
-	var names, concepts []string
+	var names []string
 	for _, filter := range known {
 		rest, own := strings.CutPrefix(filter, n.cfg.MQTT.BaseTopic+"/")
 		switch levels := strings.Split(rest, "/"); {
 		case !own:
 		case len(levels) == 3 && levels[0] == membership.Level && levels[2] == "+":
-			concepts = append(concepts, levels[1])
 			if !slices.Contains(n.client.Filters, filter) {
 				n.leaveFormerFleet(membership.NewTopics(n.cfg.MQTT.BaseTopic, levels[1]), known)
 			}
@@ -43,8 +42,30 @@ func (n *Node) leaveFormerFleets(known []string) {
 		}
 	}
 	for _, name := range names {
-		n.renamed(name, concepts, known)
+		n.renamed(n.cfg.MQTT.BaseTopic, name, known)
 	}
+	if base, name := n.formerBase(known); base != "" {
+		n.renamed(base, name, known)
+	}
+}
+
+// formerBase returns base topic and name of this node in its latest run, if no filter of that has
+// the present base topic; otherwise "".
+func (n *Node) formerBase(known []string) (base, name string) {
+	for _, filter := range known {
+		levels := strings.Split(filter, "/")
+		if len(levels) < 5 || !strings.HasSuffix(filter, "/label/#") {
+			continue
+		}
+		at := len(levels) - 4 // of the name
+		switch of := strings.Join(levels[:at], "/"); {
+		case of == n.cfg.MQTT.BaseTopic:
+			return "", ""
+		case n.model(levels[at+1]) != nil && !slices.Contains(n.client.Filters, filter):
+			base, name = of, levels[at]
+		}
+	}
+	return base, name
 }
 
 // leaveModel removes from the broker what it keeps of a model that the configuration has no more.
@@ -57,21 +78,26 @@ func (n *Node) leaveModel(name string, known []string) {
 	n.log.Info("the configuration has a model no more: what the broker keeps of it is removed", "model", name)
 }
 
-// renamed tells that this node had another name, under which the broker keeps what it has published;
-// in a fleet that counts beside what it publishes now.
-func (n *Node) renamed(former string, concepts, known []string) {
-	base := n.cfg.MQTT.BaseTopic
+// renamed tells that this node had another name or base topic, under which the broker keeps what it
+// has published; in a fleet that counts beside what it publishes now. The devices of Home Assistant
+// do not depend on the base topic.
+func (n *Node) renamed(base, former string, known []string) {
 	topics := " -t '" + base + "/" + former + "/#'"
-	for _, concept := range concepts {
-		topics += " -t '" + membership.NewTopics(base, concept).Contribution(former) + "/#'"
-	}
 	for _, filter := range known {
-		if strings.Contains(filter, "/device/"+homeassistant.DeviceID(former, "")) {
+		rest, ours := strings.CutPrefix(filter, base+"/"+membership.Level+"/")
+		concept, whole := strings.CutSuffix(rest, "/+")
+		switch {
+		case ours && whole && !strings.Contains(concept, "/"):
+			topics += " -t '" + membership.NewTopics(base, concept).Contribution(former) + "/#'"
+		case former != n.cfg.Node && strings.Contains(filter, "/device/"+homeassistant.DeviceID(former, "")):
 			topics += " -t '" + filter + "'"
 		}
 	}
+	if base != n.cfg.MQTT.BaseTopic {
+		former = base + "/" + former
+	}
 	detail := fmt.Sprintf("this node was %s before, and the broker keeps what it has published so, which counts in a fleet: unless another device has that name now, mosquitto_sub%s --retained-only --remove-retained -W 3 removes it", former, topics)
-	n.log.Warn("the node has another name", "detail", detail)
+	n.log.Warn("the node has another name or base topic", "detail", detail)
 	n.report.event("", "node_renamed", detail)
 }
 
