@@ -112,7 +112,7 @@ func Default() Config {
 	host, _ := os.Hostname()
 	s := stream.DefaultConfig()
 	return Config{
-		Node:    stream.NodeName(host),
+		Node:    defaultNode(host),
 		MQTT:    s.MQTT,
 		Outbox:  s.Outbox,
 		Streams: map[string]codec.Stream{},
@@ -130,6 +130,15 @@ func Default() Config {
 		HTTP: HTTP{Listen: "127.0.0.1:9107", Hosts: []string{}},
 		Log:  Log{Level: slog.LevelInfo, Format: "auto"},
 	}
+}
+
+// defaultNode returns the name of a node on a host. A host may be called as the level of the topics of
+// fleets, which no node is.
+func defaultNode(host string) string {
+	if name := stream.NodeName(host); name != membership.Level {
+		return name
+	}
+	return stream.NodeName("")
 }
 
 // DefaultModel returns the defaults of a model, without streams. The default

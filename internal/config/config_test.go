@@ -27,6 +27,14 @@ models: {bearing: {streams: [vibration]}}
 `
 
 // A minimal file is valid, and the defaults complete it.
+func TestNodeOfHost(t *testing.T) {
+	for host, want := range map[string]string{"pi4": "pi4", "Fleet": "edge", "": "edge"} {
+		if got := defaultNode(host); got != want {
+			t.Errorf("the node on %q is %q, want %q", host, got, want)
+		}
+	}
+}
+
 func TestMinimalConfig(t *testing.T) {
 	c, err := Parse("edge.yaml", []byte(minimal), nil)
 	if err != nil {
@@ -162,7 +170,8 @@ func TestConfigRefuses(t *testing.T) {
 			[]string{"streams.vibration.time_zone Europe/Nowhere: want the name of a zone"}},
 		"credentials in an address": {strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://u:hunter2@broker.lan"`, 1), nil,
 			[]string{"edge.yaml:2:8: mqtt.servers: an address has a user or password in it"}},
-		"addresses of IPv6": {strings.Replace(minimal, "mqtt://broker.lan", `"::1", "mqtt://fe80::1", "mqtts://[::1]:8884", "mqtt://a:1:2"`, 1), nil, []string{
+		"addresses of IPv6": {strings.Replace(minimal, "mqtt://broker.lan", `"::1", "mqtt://fe80::1", "mqtts://[::1]:8884", "mqtt://a:1:2", "mqtt://[fe80::1%lo]:1883", "fe80::1%lo"`, 1), nil, []string{
+			"mqtt.servers mqtt://[fe80::1%lo]:1883: want mqtt://[fe80::1%25lo]:1883, a zone after %25", "mqtt.servers fe80::1%lo: want mqtt://[fe80::1%25lo], or mqtts:// with TLS",
 			"mqtt.servers ::1: want mqtt://[::1], or mqtts:// with TLS", "mqtt.servers mqtt://fe80::1: want mqtt://[fe80::1], an address of IPv6 in brackets", "mqtt.servers mqtt://a:1:2: want mqtt://a:1:2, an address of IPv6 in brackets",
 		}},
 		"a home as in a shell": {minimal + "store: {path: ~/edge.db}\nhttp: {password: {file: ~/web}}\n", nil, []string{"store.path: ~/edge.db: only a shell knows ~: want ${HOME}/edge.db", "http.password.file: ~/web: only a shell knows ~: want ${HOME}/web"}},

@@ -145,6 +145,8 @@ func (m Config) Validate() error {
 			errs = append(errs, errors.New("servers: an address has a user or password in it: want username and password as keys, and %40 for any other @"))
 		case s != "" && serverPorts[first] == "" && !strings.Contains(s, "://"): // a host, and perhaps a port, as other programs take it
 			errs = append(errs, field.Check(false, "servers", s, "mqtt://"+hostOf(s)+", or mqtts:// with TLS"))
+		case err != nil && strings.Contains(s, "[") && strings.Contains(s, "%"): // a zone as the system writes it
+			errs = append(errs, field.Check(false, "servers", s, strings.Replace(s, "%", "%25", 1)+", a zone after %25"))
 		case err != nil:
 			errs = append(errs, errors.New("servers: an address cannot be read: want scheme://host:port"))
 		case serverPorts[u.Scheme] == "" || u.Hostname() == "":
@@ -165,10 +167,10 @@ func (m Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// hostOf returns a host as an address of a server has it: that of IPv6 in brackets.
+// hostOf returns a host as an address of a server has it: that of IPv6 in brackets, with %25 before its zone.
 func hostOf(host string) string {
 	if at, err := netip.ParseAddr(host); err == nil && at.Is6() {
-		return "[" + host + "]"
+		return "[" + strings.Replace(host, "%", "%25", 1) + "]"
 	}
 	return host
 }
