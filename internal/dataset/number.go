@@ -18,6 +18,8 @@ func (d *File) value(cell string) (v float64, reason string) {
 	point, comma := strings.ContainsRune(cell, '.'), strings.ContainsRune(cell, ',')
 	v, err := csvtext.ParseNumber(cell)
 	switch {
+	case err != nil && len(cell) > 1 && cell[0] == '\'' && cell[len(cell)-1] == '\'':
+		return 0, field.Quote(cell) + ` is in single quotes: want double ones, or none; sed "s/'//g" FILE >FILE.csv removes them`
 	case err != nil && (comma && point || grouped(csvtext.WithPoint(cell))):
 		return 0, field.Quote(cell) + " is not a number: write it without a separator of thousands"
 	case math.IsNaN(v) || math.IsInf(v, 0) || errors.Is(err, strconv.ErrRange):

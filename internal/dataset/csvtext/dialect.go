@@ -9,7 +9,7 @@ import (
 // the text after this line; 0 without one.
 func separatorLine(start string) (sep rune, rest string) {
 	line, rest, _ := strings.Cut(start, "\n")
-	word, ok := strings.CutPrefix(strings.TrimSuffix(line, "\r"), "sep=")
+	word, ok := strings.CutPrefix(strings.Trim(line, "\"\r"), "sep=")
 	if !ok || len(word) != 1 || !strings.Contains(separators+" ", word) {
 		return 0, start
 	}
