@@ -34,6 +34,7 @@ type Player struct {
 	Seed     uint64  // of the choice of those rows
 	Named    bool    // features as an object instead of an array
 	Ahead    int     // rows that may be published before their prediction; 0: any number
+	Node     string  // of the configuration; "": not known
 
 	Raw   *RawSource // rows of signals in place of Rows; nil: none
 	Speed float64    // of their times; 0: Rate
@@ -108,7 +109,7 @@ func (p *Player) Play(ctx context.Context, connection mqtt.Config) (rows int, er
 	}
 	var filters []string
 	if p.Ahead > 0 {
-		filters = progress.topics()
+		filters = progress.topics(p.Node)
 	}
 	pub, err := broker.NewPublisher(ctx, connection, byte(connection.QoS), broker.Listener{Filters: filters, Receive: progress.receive, Connected: progress.reconnected})
 	if err != nil {
@@ -384,7 +385,11 @@ func (b *playback) await(ctx context.Context, row int, silence time.Duration) er
 			b.explain(fmt.Sprintf("the daemon has predicted nothing on %s since row %d; going on slowly%s", b.Topic, last, b.unanswered(last)))
 			return nil
 		case !ready && time.Since(since) > holdPatience:
-			b.explain(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", b.progress.base))
+			hint := ""
+			if b.Node == "" {
+				hint = "; a broker that sends kept messages to whole topics alone, as RabbitMQ, needs -c, which names the node"
+			}
+			b.explain(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same%s", b.progress.base, hint))
 			since = time.Now()
 		}
 		select {

@@ -73,9 +73,13 @@ func newProgress(base, prefix string, scores *publishedScores) *progress {
 	return &progress{base: base, prefix: prefix, scores: scores, changed: make(chan struct{}, 1), messages: 1, nodes: map[string]*nodeState{}, learners: map[modelKey]*learnerState{}}
 }
 
-// topics returns the filters of the messages that receive handles.
-func (p *progress) topics() []string {
+// topics returns the filters of the messages that receive handles. Some brokers, as RabbitMQ, send what
+// they keep to whole topics alone: those of node, if it is not "".
+func (p *progress) topics(node string) []string {
 	all := []string{p.base + "/+/state", p.base + "/+/info", p.base + "/+/+/prediction/#"}
+	if node != "" {
+		all = append(all, p.base+"/"+node+"/state", p.base+"/"+node+"/info")
+	}
 	if p.scores != nil {
 		all = append(all, p.base+"/+/event", p.base+"/+/+/query", p.base+"/+/+/metrics")
 	}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,9 @@ func TestFollower(t *testing.T) {
 	step("edge/a/state", "offline", false, false, 9)
 	step("edge/b/state", "online", true, false, 9)
 	step("edge/b/info", "{}", true, true, 9) // was online before
+	if got := f.topics("a"); !slices.Contains(got, "edge/a/state") || !slices.Contains(got, "edge/a/info") {
+		t.Errorf("topics %q lack those of the node, which some brokers keep from wildcards", got)
+	}
 	f.reconnected()
 	if ready, _ := f.state(); ready {
 		t.Error("a daemon that the broker before knew is ready")

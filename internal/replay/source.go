@@ -138,6 +138,9 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	if err := dataset.ReadTwice(src.Path); err != nil {
 		return nil, err
 	}
+	if cfg != nil {
+		p.Node = cfg.Node
+	}
 	raw, err := openRaw(src, cfg, p.Topic)
 	if err != nil {
 		return nil, exit.With(exit.Usage, err)

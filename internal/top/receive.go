@@ -68,7 +68,9 @@ func (n *nodeState) model(name string) *modelState {
 	m := n.models[name]
 	if m == nil && len(n.models) < maxModels {
 		m = &modelState{}
-		m.Model, m.Learning, m.Rate, m.ECE = name, true, score.Real(math.NaN()), score.Real(math.NaN())
+		none := score.Real(math.NaN())
+		m.Model, m.Learning, m.Rate = name, true, none
+		m.ECE, m.Error, m.LogLoss, m.Window.Error, m.Window.LogLoss = none, none, none, none, none
 		n.models[name] = m
 	}
 	return m

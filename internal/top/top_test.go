@@ -53,6 +53,14 @@ func receivedState(t testing.TB) *nodeState {
 	return b
 }
 
+// A model whose scores have not come, as at a broker that keeps them from wildcards, shows none.
+func TestModelWithoutScores(t *testing.T) {
+	n := newNodeState("edge", "pi4")
+	if m := n.model("bearing"); !math.IsNaN(float64(m.Error+m.LogLoss)) || !math.IsNaN(float64(m.Window.Error+m.Window.LogLoss)) {
+		t.Errorf("scores are %+v", m)
+	}
+}
+
 func TestStateReceives(t *testing.T) {
 	b := receivedState(t)
 	v := b.snapshot(true)
