@@ -54,15 +54,18 @@ func (d *devices) String() string {
 	return deviceName(levels)
 }
 
-// misnamed is the refusal of a label whose topic names a device that no stream can have.
+// misnamed is the refusal of a label whose topic, or whose member device over HTTP, names a device
+// that no stream can have.
 func misnamed(topic, own string, streams []*source) *codec.Refusal {
 	var want []string
+	why := ", as no topic_template names one (over HTTP leave device out)"
 	for _, s := range streams {
-		if name := "…/label"; len(s.template.Names) > 0 {
-			want = append(want, name+"/<"+strings.Join(s.template.Names, ">/<")+">")
-		} else {
-			want = append(want, name)
+		name := "…/label"
+		if len(s.template.Names) > 0 {
+			name += "/<" + strings.Join(s.template.Names, ">/<") + ">"
+			why = ""
 		}
+		want = append(want, name)
 	}
-	return codec.Refuse(codec.UnknownID, "no device is named %.80q: send the label to %s", strings.TrimPrefix(topic, own+"/"), strings.Join(slices.Compact(want), " or "))
+	return codec.Refuse(codec.UnknownID, "no device is named %.80q%s: send the label to %s", strings.TrimPrefix(topic, own+"/"), why, strings.Join(slices.Compact(want), " or "))
 }

@@ -71,6 +71,9 @@ func TestDevicesOfLabels(t *testing.T) {
 		r.send(own, `{"id":"a","label":"ok"}`)
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+		if why := misnamed(own+"/zzz", own, r.node.sources[:1]).Error(); !strings.Contains(why, `no device is named "zzz", as no topic_template names one (over HTTP leave device out): send the label to …/label`) {
+			t.Errorf("the refusal is %s", why)
+		}
 	})
 }
 
