@@ -75,7 +75,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 			return r, false, err
 		}
 		if !seen.add(record) {
-			if f.Time != "" && seen.rows == 0 {
+			if seen.rows == 0 && (f.Time != "" || csvtext.DateAt(record, at.time) >= 0) {
 				err = d.notTime(at.time, record, "; for a file of samples --ignore "+d.flagWord(at.time)+" leaves the column out")
 			}
 			return r, false, err

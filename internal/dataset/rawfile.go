@@ -265,6 +265,9 @@ func (d *File) rowTime(record []string, from *device) (int64, error) {
 // notTime returns the error of a cell that should be a time, with a command that makes one of it.
 func (d *File) notTime(column int, record []string, more string) error {
 	cell := strings.TrimSpace(record[column])
+	if date := csvtext.DateAt(record, column); date >= 0 {
+		more = csvtext.JoinCommand(date, d.csv.Comma) + more
+	}
 	return d.at(column, fmt.Sprintf("column %s: %s is no time: want seconds, or 2026-11-22T17:00:00Z", d.column(column), field.Quote(cell))+csvtext.TimeCommand(cell)+more)
 }
 

@@ -1,7 +1,9 @@
 package csvtext
 
 import (
+	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -71,4 +73,39 @@ func TimeCommand(cell string) string {
 		command += `, if the day comes first; if the month does: ` + strings.Replace(order, `\2-\1`, `\1-\2`, 1) + " in it"
 	}
 	return command
+}
+
+// halfDate and halfClock match a date, and a time of the day.
+var (
+	halfDate  = regexp.MustCompile(`^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}$`)
+	halfClock = regexp.MustCompile(`^\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp][Mm])?$`)
+)
+
+// DateAt returns the column of the date where cell i of a row is a date or a time of the day, and the other one is
+// beside it; -1 where it is not so.
+func DateAt(record []string, i int) int {
+	for _, at := range [...]int{i, i - 1} {
+		if at >= 0 && at+1 < len(record) && halfDate.MatchString(strings.TrimSpace(record[at])) && halfClock.MatchString(strings.TrimSpace(record[at+1])) {
+			return at
+		}
+	}
+	return -1
+}
+
+// JoinCommand returns the command that makes one column of a date in column at and the time of the day after it.
+func JoinCommand(at int, separator rune) string {
+	with, between := " ", string(separator)
+	switch separator {
+	case ' ':
+		with, between = "T", " +"
+	case '|':
+		between = `\|`
+	case '\t':
+		between = `\t`
+	}
+	number := ""
+	if at > 0 {
+		number = strconv.Itoa(at + 1)
+	}
+	return fmt.Sprintf(`; sed -E 's/"?%s"?/%s/%s' FILE >FILE.csv makes one column of date and time, and --time %d names it`, between, with, number, at+1)
 }

@@ -93,3 +93,26 @@ func TestMomentCommandOfPerl(t *testing.T) {
 		}
 	}
 }
+
+// A date and the time of the day beside it are one time in two columns.
+func TestDateAt(t *testing.T) {
+	for _, c := range []struct {
+		row       string
+		cell      int
+		want      int
+		separator rune
+		command   string
+	}{
+		{"22.11.2026;17:00:00;1", 1, 0, ';', `; sed -E 's/"?;"?/ /' FILE >FILE.csv makes one column of date and time, and --time 1 names it`},
+		{"a|2026-11-22|5:00 PM|1", 1, 1, '|', `; sed -E 's/"?\|"?/ /2' FILE >FILE.csv makes one column of date and time, and --time 2 names it`},
+		{"2026-11-22 17:00:00 1", 1, 0, ' ', `; sed -E 's/"? +"?/T/' FILE >FILE.csv makes one column of date and time, and --time 1 names it`},
+		{"17:00:00;22.11.2026;1", 0, -1, ';', ""},
+		{"1;17:00:00;1", 1, -1, ';', ""},
+		{"22.11.2026", 0, -1, ';', ""},
+	} {
+		at := DateAt(strings.Split(c.row, string(c.separator)), c.cell)
+		if at != c.want || at >= 0 && JoinCommand(at, c.separator) != c.command {
+			t.Errorf("cell %d of %q: column %d, %s", c.cell, c.row, at, JoinCommand(max(at, 0), c.separator))
+		}
+	}
+}
