@@ -17,19 +17,26 @@ func newTerminalHandler(w io.Writer, level slog.Leveler) slog.Handler {
 }
 
 // NewLogger returns a logger with a level and a format: text, json, or auto, which
-// is coloured text on a terminal and text elsewhere.
+// is coloured text on a terminal and text elsewhere. A w that blocks delays a line by a second
+// at most, and all those that follow by nothing: some of them may then be missing, and the log
+// says how many.
 func NewLogger(at slog.Level, format string, w io.Writer) *slog.Logger {
 	level := new(slog.LevelVar)
 	level.Set(at)
 	options := &slog.HandlerOptions{Level: level}
-	var handler slog.Handler = slog.NewTextHandler(Writer{w}, options)
+	to := &stallWriter{to: w}
+	var handler slog.Handler = slog.NewTextHandler(Writer{to}, options)
 	switch {
 	case format == "json":
-		handler = slog.NewJSONHandler(Writer{w}, options)
+		handler = slog.NewJSONHandler(Writer{to}, options)
 	case format == "auto" && IsTerminal(w):
-		handler = newTerminalHandler(w, level)
+		handler = newTerminalHandler(to, level)
 	}
-	return slog.New(AdjustableHandler{handler, level})
+	log := slog.New(AdjustableHandler{handler, level})
+	to.report = func(lines int) {
+		log.Warn("lines of the log are missing: what reads it, or the terminal, had stopped", "lines", lines)
+	}
+	return log
 }
 
 // AdjustableHandler is a log handler whose level can be changed while it is in use.

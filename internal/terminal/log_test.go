@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // Names in a log line cannot control the terminal.
@@ -28,4 +29,45 @@ func TestLogsAreEscaped(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A log that blocks, as a pipe whose reader has stopped, delays nothing, and tells afterwards what
+// is missing of it.
+func TestLogThatBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := blockable{taking: make(chan struct{}, 1)}
+		log := NewLogger(slog.LevelInfo, "text", &out)
+		log.Info("before")
+		if got := out.String(); !strings.Contains(got, "msg=before") {
+			t.Fatalf("Info returned before its line was written: %q", got)
+		}
+		out.taking <- struct{}{}
+		const lines = 10000 // more than wait
+		for range lines {
+			log.Info("during")
+		}
+		<-out.taking
+		synctest.Wait()
+		log.Info("after")
+		got := out.String()
+		kept, missing := strings.Count(got, "msg=during"), 0
+		if _, after, ok := strings.Cut(got, "lines="); ok {
+			fmt.Sscan(after, &missing)
+		}
+		if kept < 500 || missing == 0 || kept+missing != lines || !strings.HasSuffix(got, "msg=after\n") {
+			t.Errorf("of %d lines %d were written and %d are said to be missing:\n%.300s … %s", lines, kept, missing, got, got[max(0, len(got)-300):])
+		}
+	})
+}
+
+// blockable is a buffer that takes nothing while taking is full.
+type blockable struct {
+	taking chan struct{}
+	bytes.Buffer
+}
+
+func (b *blockable) Write(p []byte) (int, error) {
+	b.taking <- struct{}{}
+	defer func() { <-b.taking }()
+	return b.Buffer.Write(p)
 }
