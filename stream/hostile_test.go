@@ -331,5 +331,5 @@ func TestProtocolErrorIsLoggedOnce(t *testing.T) {
 	l.Close()
 	wg.Wait()
 	honest.start(t)
-	eventually(t, "the log to name the change", func() bool { return strings.Contains(string(d.log.tail(1<<20)), "follows the protocol again") })
+	eventually(t, "the log to name the change", func() bool { return strings.Contains(string(d.log.tail(1<<20)), "this connection lasts") })
 }

@@ -29,6 +29,8 @@ const (
 
 	shortConnection = 5 * time.Second // a connection that ends sooner may have been taken over by another client
 	clashAfter      = 3               // number of short connections in a row that are reported as a clash
+
+	maxTold = 8 // reasons; more are logged again
 )
 
 // Client keeps one connection to the broker and its subscriptions while Run runs.
@@ -49,7 +51,8 @@ type Client struct {
 	failure  atomic.Pointer[string]   // reason for the missing connection; nil while connected and before the first attempt
 	attempts int                      // number since the last connection; owned by Run
 	broken   ProtocolError            // the last protocol error of this broker; owned by Run
-	quiet    bool                     // the broker ended the last connection at once, by a protocol error; owned by Run
+	told     []string                 // reasons for losses and failures in the log since a connection lasted, at most maxTold; owned by Run
+	quiet    bool                     // the next connection is not logged until it lasts; owned by Run
 	cursor   *cursorState             // of the latest connection; owned by Run
 	patient  bool                     // the broker did not acknowledge a publication: see Conn.awaitAnswers; owned by Run
 	further  further
@@ -241,29 +244,37 @@ func (c *Client) subscribed(conn *Conn) {
 }
 
 // lost counts and logs the end of a connection, and reports whether a protocol
-// error of the broker ended it. A repeated protocol error is logged once.
+// error of the broker ended it. Of connections that do not last, each reason is logged once.
 func (c *Client) lost(err error, lasted time.Duration) (broken bool) {
 	c.Counters.Reconnects.Add(1)
-	former := c.broken
 	broken = c.countProtocolError(err)
-	level := slog.LevelWarn
-	if c.quiet && broken && c.broken == former {
-		level = slog.LevelDebug
-	}
+	level := c.once(err)
 	c.Log.Log(context.Background(), level, "connection to the broker lost", "after", lasted.Round(time.Millisecond), "reason", err)
-	c.quiet = broken && lasted <= shortConnection
+	c.quiet = lasted <= shortConnection && (broken || level < slog.LevelWarn)
 	return broken
 }
 
-// failed counts an attempt that has failed, and logs it unless the one before had the same reason.
+// failed counts an attempt that has failed, and logs it once for each reason.
 func (c *Client) failed(err error) {
 	c.attempts++
 	c.Counters.ConnectFailures.Add(1)
 	c.countProtocolError(err)
 	words := lasting(err.Error())
-	if last := c.failure.Swap(&words); last == nil || *last != words {
-		c.Log.Warn("cannot connect to the broker; will keep trying", "servers", c.Config.Servers, "error", err)
+	c.failure.Store(&words)
+	c.Log.Log(context.Background(), c.once(err), "cannot connect to the broker; will keep trying", "servers", c.Config.Servers, "error", err)
+}
+
+// once returns the level of the log at which err is told: a warning unless it has been since a connection lasted.
+func (c *Client) once(err error) slog.Level {
+	words := lasting(err.Error())
+	if slices.Contains(c.told, words) {
+		return slog.LevelDebug
 	}
+	if len(c.told) == maxTold {
+		c.told = c.told[:0]
+	}
+	c.told = append(c.told, words)
+	return slog.LevelWarn
 }
 
 // lasting removes from the text of an error what differs at each attempt: the local address
@@ -395,9 +406,9 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 		case <-conn.lost:
 			return conn.err
 		case <-lasts.C:
-			if c.quiet {
+			if c.told = c.told[:0]; c.quiet {
 				c.quiet = false
-				c.Log.Info("connected; the broker follows the protocol again", "client_id", c.ID)
+				c.Log.Info("connected to the broker; this connection lasts", "server", conn.server, "client_id", c.ID)
 			}
 		case <-denied:
 			conn.publishState(stateOnline)

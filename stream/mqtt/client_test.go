@@ -15,7 +15,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
 func TestDefaultClientID(t *testing.T) {
@@ -27,7 +30,7 @@ func TestDefaultClientID(t *testing.T) {
 
 var _ net.Conn = (*frameConn)(nil)
 
-// An attempt that fails as the one before is not logged, though its local port differs, or the
+// An attempt that fails as an earlier one is not logged, though its local port differs, or the
 // time at which a certificate was not valid.
 func TestFailureIsLoggedOnce(t *testing.T) {
 	reset := func(port int, why error) error {
@@ -36,7 +39,7 @@ func TestFailureIsLoggedOnce(t *testing.T) {
 	}
 	var log bytes.Buffer
 	c := NewClient(Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Counters: new(Counters)})
-	for _, err := range []error{reset(40001, syscall.ECONNRESET), reset(40002, syscall.ECONNRESET), reset(40003, io.EOF), reset(40004, io.EOF), errors.New("no ->")} {
+	for _, err := range []error{reset(40001, syscall.ECONNRESET), reset(40002, syscall.ECONNRESET), reset(40003, io.EOF), reset(40004, syscall.ECONNRESET), reset(40005, io.EOF), errors.New("no ->")} {
 		c.failed(err)
 	}
 	if n := strings.Count(log.String(), "cannot connect"); n != 3 {
@@ -48,10 +51,50 @@ func TestFailureIsLoggedOnce(t *testing.T) {
 	if n := strings.Count(log.String(), "not yet valid"); n != 1 {
 		t.Errorf("%d attempts with the same certificate are logged, want 1:\n%s", n, &log)
 	}
-	c.failed(reset(40005, io.EOF))
+	c.failed(reset(40006, io.EOF))
 	if want := "mqtt: connect: read tcp 127.0.0.1:8883: EOF"; *c.failure.Load() != want {
 		t.Errorf("the failure is %q, want %q", *c.failure.Load(), want)
 	}
+}
+
+// Of connections that do not last, the first is logged with its end; then the next that lasts.
+func TestShortConnectionsAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lengths := []time.Duration{0, 0, 0, 2 * shortConnection, 0, 0, 0, 0}
+		var log bytes.Buffer
+		var all sync.WaitGroup
+		cfg := DefaultConfig()
+		cfg.Servers = []string{"mqtt://broker"}
+		dial := func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
+			if len(lengths) == 0 {
+				return nil, io.ErrClosedPipe
+			}
+			client, broker := net.Pipe()
+			length := lengths[0]
+			lengths = lengths[1:]
+			all.Go(func() {
+				defer broker.Close()
+				packets.ReadPacket(broker)
+				io.WriteString(broker, "\x20\x02\x00\x00")
+				time.Sleep(length)
+			})
+			return client, nil
+		}
+		c := NewClient(Options{
+			Config: cfg, Dial: dial, Counters: new(Counters), Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Event: func(string, string) {}, Serve: func(context.Context, *Conn) {},
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		all.Go(func() { c.Run(ctx) })
+		time.Sleep(time.Hour)
+		stop()
+		all.Wait()
+		for line, want := range map[string]int{"connection to the broker lost": 2, "connection lasts": 1, "cannot connect": 1} {
+			if n := strings.Count(log.String(), line); n != want || c.Counters.Reconnects.Load() != 8 {
+				t.Errorf("%q is logged %d times, want %d, of %d losses:\n%s", line, n, want, c.Counters.Reconnects.Load(), &log)
+			}
+		}
+	})
 }
 
 // A broker that ends the connection before its first packet may expect TLS, or the reverse.
