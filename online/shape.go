@@ -3,6 +3,8 @@ package online
 import (
 	"fmt"
 	"strings"
+
+	"edge/model"
 )
 
 // perClassShape ends the Shape of a configuration with a kernel for each class, and
@@ -103,4 +105,10 @@ func (cfg Config) EncodedSize(classes int) uint64 {
 		size += f.Bytes(len(cfg.Features), classes)
 	}
 	return size
+}
+
+// LargestSize is EncodedSize of a state that also has the ranks of the scaling, and the samples that
+// are held to calibrate features.
+func (cfg Config) LargestSize(classes int) uint64 {
+	return cfg.EncodedSize(classes) + 8*uint64(len(cfg.Features))*(model.RankPoints+lastTrial)
 }

@@ -46,7 +46,7 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 		most := max(known, cfg.Classes.Max)
 		fmt.Fprintf(w, "model    %s: %s on %s/%s/prediction, as %s\n", name, work(m.Streams, cfg.Batch, m.Fleet.Follows()), own, name, m.Output)
 		fmt.Fprintf(w, "         M = %d, %d horizons, forest %s: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons), cfg.Experts.Forest,
-			terminal.Bytes(cfg.EncodedSize(known)), known, terminal.Bytes(cfg.EncodedSize(most)), most)
+			terminal.Bytes(cfg.EncodedSize(known)), known, terminal.Bytes(cfg.LargestSize(most)), most)
 		describeFleet(w, c, &m.Fleet)
 		if a := m.Active; a.Enabled() {
 			pace := "as often as that allows"

@@ -18,7 +18,7 @@ import (
 // footprint estimates the memory of a daemon, in bytes.
 type footprint struct {
 	models  uint64   // each with classes.max classes
-	growth  uint64   // of the largest, while it learns and classes are added
+	growth  uint64   // of the largest, while it learns and classes are added, or while its state is written
 	now     uint64   // each with the classes that it has learnt or that the configuration declares
 	classes int      // learnt or declared ones; −1 if the state file cannot be read
 	queues  uint64   // messages that arrive and leave, and records that wait to be learnt
@@ -54,7 +54,7 @@ func footprintOf(cfg *config.Config) *footprint {
 		f.now += residentSize(m, classes)
 		most := max(classes, m.Classes.Max)
 		f.models += residentSize(m, most)
-		f.growth = max(f.growth, growthSize(m, most))
+		f.growth = max(f.growth, growthSize(m, most), checkpointSize(m, most))
 		p := cfg.Models[name].Pending
 		f.pending += min(uint64(p.MaxBytes), uint64(p.Max)*uint64(pendingBase+8*len(m.Features)))
 		if c := cfg.Models[name].Fleet; c.Enabled() {
@@ -120,7 +120,7 @@ func (f *footprint) join(separator string) string {
 		windows = fmt.Sprintf("%s for windows of signals, ", terminal.Bytes(f.windows))
 	}
 	others := f.most(false) - f.models - f.growth - f.fleets - f.queues - f.pending - f.windows
-	all := fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s while it learns and classes are added, %s for messages that arrive and leave, %s for samples that wait for labels, %s%s for the program and garbage",
+	all := fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s while it learns, adds classes or writes its state, %s for messages that arrive and leave, %s for samples that wait for labels, %s%s for the program and garbage",
 		terminal.Bytes(f.most(false)), terminal.Bytes(f.models), now, terminal.Bytes(f.growth), terminal.Bytes(f.queues), terminal.Bytes(f.pending), windows, terminal.Bytes(others))
 	return strings.Join(append([]string{all}, f.members...), separator)
 }
@@ -166,6 +166,10 @@ func residentSize(cfg online.Config, classes int) uint64 {
 	}
 	return 8*(7*h*c*(m*m+m)/2+n*(8*d+8*h*c)+kernels*(4*n*m+12*(m*d+d)+4*m*m)+9*m*m) + cfg.ForestMemory(classes)
 }
+
+// checkpointSize estimates the memory that the checkpoint of a model with C classes has for a while:
+// the state, the pages of its transaction, and the former value if the map of the file has to grow.
+func checkpointSize(cfg online.Config, classes int) uint64 { return 3 * cfg.LargestSize(classes) }
 
 // growthSize estimates the memory that a model with C classes has for a while: for posteriors
 // with fewer classes while labels add one after the other, H·C·M² two and a half times; and

@@ -65,6 +65,11 @@ func TestFootprint(t *testing.T) {
 			t.Errorf("models%s: %d warnings, want %d: %s", more, n, warnings, out.String())
 		}
 	}
+	// This took 260 MiB when its state was written, without the pages of files.
+	wide := footprintOf(harness.Parsed(t, "mqtt: {servers: [mqtt://broker.lan]}\nstreams: {s: {topics: [s], dimension: 10000}}\nmodels: {m: {streams: [s], inducing: 20}}\n"))
+	if wide.most(false) < 260<<20 {
+		t.Errorf("10000 features take %s", wide)
+	}
 	const fleet = ", inducing: %d, fleet: {concept: c%s}"
 	for more, want := range map[string]string{
 		fmt.Sprintf(fleet, 50, ""):                     "for 16 members of fleet c with 2 classes",
