@@ -162,7 +162,7 @@ func (n *Node) model(name string) *modelState {
 // and Run does not publish that this one is offline.
 func (n *Node) Run(ctx context.Context) error {
 	background := context.WithoutCancel(ctx)
-	online, disconnect := context.WithCancel(background)
+	connected, disconnect := context.WithCancel(background)
 	defer disconnect()
 	reporting, stopReporting := context.WithCancel(background)
 	defer stopReporting()
@@ -172,7 +172,7 @@ func (n *Node) Run(ctx context.Context) error {
 
 	var network, reports, work, requests, fleets sync.WaitGroup
 	requests.Go(func() { n.background.run(ctx) })
-	network.Go(func() { n.client.Run(online) })
+	network.Go(func() { n.client.Run(connected) })
 	network.Go(func() { n.fallback.run(ctx) })
 	reports.Go(func() { n.report.run(reporting) })
 	n.worker.awaited = n.client.Awaited
