@@ -10,85 +10,85 @@ import (
 )
 
 // predictReading predicts a reading, of which l is the begin of an example, for every model of the
-// stream. row is the row of the sample in the batch, or −1.
-func (w *worker) predictReading(it *item, r *codec.Reading, l example, at topicMatch, row int) {
-	msg, src := it.msg, l.from
+// stream. levels are those of its device; row is the row of the sample in the batch, or −1.
+func (w *worker) predictReading(it *item, r *codec.Reading, l example, levels []string, row int) {
+	src := l.from
 	var sample uint64
 	if r.ID != "" {
-		sample, l.mayRepeat = sampleKey(src.identity, at.levels, r.ID), true
+		sample, l.mayRepeat = sampleKey(src.identity, levels, r.ID), true
 		if !l.thin {
-			l.wait = waitKey(src.identity, at.levels, r.ID)
+			l.wait = waitKey(src.identity, levels, r.ID)
 		}
 	} else if r.Label != "" {
 		l.key = it.entryKey(l.entry)
 	}
 	for _, f := range src.feeds {
-		m := f.to
-		l.to, l.x = m, r.X
-		if f.pick != nil {
-			l.x = make([]float64, len(f.pick))
-			for j, feature := range f.pick {
-				l.x[j] = r.X[feature]
-			}
-		}
+		l.to, l.x = f.to, f.inputs(r.X)
 		switch {
 		case l.own: // whatever was known when the sample was formed
 			l.key = exampleKey(sample, nil)
 		case r.ID != "":
 			l.key = exampleKey(sample, l.x)
 		}
-		recovering := m.Model.Status().Recovering // before the posterior, which may be newer
-		post := m.Model.Snapshot()
-		if err := m.fillMissing(&l, post, src.impute); err != nil {
-			w.report.refuse(src, []*modelState{m}, msg, err)
-			continue
-		}
-		learned := r.Label != "" && !m.expectedOff() && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || l.detached || w.hasRoom())
-		ahead := 0 // the order of the labels is not known while the model recovers
-		if !recovering {
-			ahead = m.ahead(&l, post, learned)
-		}
-		probs, novelty, ws, err := w.predict(it.spare(), l.x, m, post, ahead, row)
-		if err != nil {
-			w.report.refuse(src, []*modelState{m}, msg, codec.Refuse(codec.Unpredictable, "model %s: %w", m.Name, err))
-			continue
-		}
-		m.clipped.Add(uint64(ws.Clipped()))
-		if learned && !l.known && !recovering {
-			m.inFlight++
-		}
-		doubt := m.aim.Threshold(*m.Model.Uncertainty())
-		l.probs, l.meta = probs, doubt.Meta(probs, novelty)
-		l.meta.Last, l.meta.Version = post.Pool.Order.Last+1, post.Version()
-		l.parts = it.spareParts()
-		if r.Label == "" { // the label may come late
-			l.parts = ws.AppendParts(l.parts)
-		}
-		l.epoch = post.Epoch
-		m.seq++
-		l.seq = m.seq
-		p := &w.prediction
-		set := p.Set[:0]
-		*p = Prediction{
-			Node: w.node, Model: m.Name, Device: l.device, ID: r.ID, Seq: m.seq, Version: post.Version(),
-			X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty, PredictionSet: PredictionSet{set, doubt.Coverage},
-			Abstain: l.meta.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned,
-			raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived, course: l.course.value()},
-		}
-		if doubt.Coverage > 0 {
-			p.Set = doubt.AppendSet(set, probs, l.x)
-			if k, known := classOf(post, r.Label); learned && known {
-				m.aim.JudgeNow(l.meta.Holds(probs, l.x, k), len(p.Set))
-			}
-		}
-		p.judge()
-		if post.Fleet != nil {
-			p.raw.fleet = w.reportFleet(m, post, ws)
-		}
-		l.query = w.ask(m, post, p, &l, it, ws)
-		w.publish(m, p)
-		it.examples = append(it.examples, l)
+		w.predictExample(it, r, &l, row)
 	}
+}
+
+// predictExample predicts an example of a reading for its model, publishes the prediction, and adds
+// the example to the item, unless the model cannot predict it.
+func (w *worker) predictExample(it *item, r *codec.Reading, l *example, row int) {
+	msg, m := it.msg, l.to
+	recovering := m.Model.Status().Recovering // before the posterior, which may be newer
+	post := m.Model.Snapshot()
+	if err := m.fillMissing(l, post, l.from.impute); err != nil {
+		w.report.refuse(l.from, []*modelState{m}, msg, err)
+		return
+	}
+	learned := r.Label != "" && !m.expectedOff() && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || l.detached || w.hasRoom())
+	ahead := 0 // the order of the labels is not known while the model recovers
+	if !recovering {
+		ahead = m.ahead(l, post, learned)
+	}
+	probs, novelty, ws, err := w.predict(it.spare(), l.x, m, post, ahead, row)
+	if err != nil {
+		w.report.refuse(l.from, []*modelState{m}, msg, codec.Refuse(codec.Unpredictable, "model %s: %w", m.Name, err))
+		return
+	}
+	m.clipped.Add(uint64(ws.Clipped()))
+	if learned && !l.known && !recovering {
+		m.inFlight++
+	}
+	doubt := m.aim.Threshold(*m.Model.Uncertainty())
+	l.probs, l.meta = probs, doubt.Meta(probs, novelty)
+	l.meta.Last, l.meta.Version = post.Pool.Order.Last+1, post.Version()
+	l.parts = it.spareParts()
+	if r.Label == "" { // the label may come late
+		l.parts = ws.AppendParts(l.parts)
+	}
+	l.epoch = post.Epoch
+	m.seq++
+	l.seq = m.seq
+	p := &w.prediction
+	set := p.Set[:0]
+	*p = Prediction{
+		Node: w.node, Model: m.Name, Device: l.device, ID: r.ID, Seq: m.seq, Version: post.Version(),
+		X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty, PredictionSet: PredictionSet{set, doubt.Coverage},
+		Abstain: l.meta.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned,
+		raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived, course: l.course.value()},
+	}
+	if doubt.Coverage > 0 {
+		p.Set = doubt.AppendSet(set, probs, l.x)
+		if k, known := classOf(post, r.Label); learned && known {
+			m.aim.JudgeNow(l.meta.Holds(probs, l.x, k), len(p.Set))
+		}
+	}
+	p.judge()
+	if post.Fleet != nil {
+		p.raw.fleet = w.reportFleet(m, post, ws)
+	}
+	l.query = w.ask(m, post, p, l, it, ws)
+	w.publish(m, p)
+	it.examples = append(it.examples, *l)
 }
 
 // ahead returns how many labels after the last known one that of a sample comes; 0: it

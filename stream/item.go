@@ -123,6 +123,15 @@ func (it *item) spareParts() []float32 {
 	return nil
 }
 
+// spareScratch returns memory for the features of the next examples: the item's own, unless it holds
+// those of another stream.
+func (it *item) spareScratch() *codec.Scratch {
+	if len(it.examples) > 0 {
+		return new(codec.Scratch)
+	}
+	return &it.scratch
+}
+
 // exampleSize is about the memory of an example without its numbers, in bytes.
 const exampleSize = 320
 

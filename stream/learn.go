@@ -30,15 +30,14 @@ func (c *committer) process(it *item, l *example, now time.Time) (more bool, err
 	defer online.Recover(&err)
 	switch {
 	case l.to != nil:
+		c.expire(l.to, now)
+		c.takeSample(it, l, now)
 	case l.by != nil:
-		return c.takeSelection(it, l, now), nil
+		more = c.takeSelection(it, l, now)
 	default:
 		c.takeLabel(it, l, now)
-		return false, nil
 	}
-	c.expire(l.to, now)
-	c.takeSample(it, l, now)
-	return false, nil
+	return more, nil
 }
 
 func (c *committer) expire(m *modelState, now time.Time) {
@@ -85,22 +84,9 @@ func (c *committer) countRepetition(m *modelState) {
 // takeSample learns a labelled sample, or stores an unlabelled one until its label comes.
 func (c *committer) takeSample(it *item, l *example, now time.Time) {
 	m := l.to
-	x, probs, parts := l.x, l.probs, l.parts
 	waits := l.wait != 0 && m.Pending.Max > 0
-	if l.label != "" || waits { // another item will use the memory
-		x, probs, parts = slices.Clone(x), slices.Clone(probs), slices.Clone(parts)
-	}
-	one := pendingSample{
-		sample: online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Parts: parts, Meta: l.meta, Epoch: l.epoch},
-		seq:    l.seq, device: l.device, fresh: true,
-	}
+	one := l.pending(l.label != "" || waits)
 	before := m.pendingStore.get(l.wait)
-	if l.wait != 0 {
-		one.sample.Identity = l.key
-	}
-	if l.made {
-		one.sample.Device, one.sample.From, one.sample.To = l.device, l.window.from, l.window.to
-	}
 	if l.label != "" && m.learningOff() {
 		c.ignoreLabel(m)
 		m.last.set(one, l.device, now)
@@ -111,26 +97,8 @@ func (c *committer) takeSample(it *item, l *example, now time.Time) {
 		c.countReuse(it, l)
 		before = nil
 	}
-	if l.label != "" {
-		by := l.key // of the message
-		if l.wait != 0 {
-			by = it.entryKey(l.entry)
-		}
-		switch {
-		case before != nil && m.corrects(before, l.label) && !l.made: // a window that is formed again corrects nothing
-			if c.acceptLabel(it, l, m) {
-				c.correct(before, l, m, by, now)
-			}
-			return
-		case l.mayRepeat && c.seen(m, l.key) || before != nil && before.sample.Label != "":
-			c.countRepetition(m)
-			return
-		case c.acceptLabel(it, l, m):
-			c.group.record(m, online.Event{Kind: online.Observe, Key: l.key, X: x, Label: l.label, Weight: l.weight, Known: l.known})
-			m.last.set(one, l.device, now)
-			c.setLabel(m, one, before, l, by, now)
-			return
-		}
+	if l.label != "" && c.takeLabelled(it, l, one, before, now) {
+		return
 	}
 	m.last.set(one, l.device, now)
 	switch {
@@ -150,6 +118,50 @@ func (c *committer) takeSample(it *item, l *example, now time.Time) {
 			c.ask(m, l.query, l.wait, now)
 		}
 	}
+}
+
+// pending returns the sample of an example as it is kept; with slices of its own if owned is true:
+// another item will use the memory.
+func (l *example) pending(owned bool) pendingSample {
+	one := pendingSample{
+		sample: online.Pending{Model: l.to.Name, Key: l.wait, X: l.x, Probs: l.probs, Parts: l.parts, Meta: l.meta, Epoch: l.epoch},
+		seq:    l.seq, device: l.device, fresh: true,
+	}
+	if s := &one.sample; owned {
+		s.X, s.Probs, s.Parts = slices.Clone(s.X), slices.Clone(s.Probs), slices.Clone(s.Parts)
+	}
+	if l.wait != 0 {
+		one.sample.Identity = l.key
+	}
+	if l.made {
+		one.sample.Device, one.sample.From, one.sample.To = l.device, l.window.from, l.window.to
+	}
+	return one
+}
+
+// takeLabelled learns a sample with its label, or a correction of the label that it had. It reports
+// false if the label of a new sample is not accepted. before is the pending sample, nil if it was not
+// pending.
+func (c *committer) takeLabelled(it *item, l *example, one pendingSample, before *pendingSample, now time.Time) (taken bool) {
+	m, by := l.to, l.key // by: of the message
+	if l.wait != 0 {
+		by = it.entryKey(l.entry)
+	}
+	switch {
+	case before != nil && m.corrects(before, l.label) && !l.made: // a window that is formed again corrects nothing
+		if c.acceptLabel(it, l, m) {
+			c.correct(before, l, m, by, now)
+		}
+	case l.mayRepeat && c.seen(m, l.key) || before != nil && before.sample.Label != "":
+		c.countRepetition(m)
+	case c.acceptLabel(it, l, m):
+		c.group.record(m, online.Event{Kind: online.Observe, Key: l.key, X: one.sample.X, Label: l.label, Weight: l.weight, Known: l.known})
+		m.last.set(one, l.device, now)
+		c.setLabel(m, one, before, l, by, now)
+	default:
+		return false
+	}
+	return true
 }
 
 // setLabel notes that a sample was labelled, so that another label can correct it.

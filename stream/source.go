@@ -37,6 +37,18 @@ type feed struct {
 	pick []int // indices of the model's features in the stream; nil for all
 }
 
+// inputs returns the model's features of those of a sample of the stream.
+func (f *feed) inputs(x []float64) []float64 {
+	if f.pick == nil {
+		return x
+	}
+	picked := make([]float64, len(f.pick))
+	for j, feature := range f.pick {
+		picked[j] = x[feature]
+	}
+	return picked
+}
+
 // topicMatch is the result of matching a topic with a template.
 type topicMatch struct {
 	levels []string // captured levels

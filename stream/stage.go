@@ -157,11 +157,7 @@ func (w *worker) take(it *item, src *source) error {
 	if it.answerOnly {
 		return nil // its rows come again
 	}
-	scratch := &it.scratch
-	if len(it.examples) > 0 { // their features, of another stream, are in there
-		scratch = new(codec.Scratch)
-	}
-	readings, err := src.decoder.DecodeMessage(scratch, msg.Topic, msg.Payload)
+	readings, err := src.decoder.DecodeMessage(it.spareScratch(), msg.Topic, msg.Payload)
 	if err != nil {
 		w.endLabel(it, src, err)
 		return err
@@ -198,8 +194,8 @@ func (w *worker) take(it *item, src *source) error {
 // endLabel ends the held labels of devices where the label of a message was refused:
 // the rows that follow are not of the label before.
 func (w *worker) endLabel(it *item, src *source, err error) {
-	var r *codec.Refusal
-	if st := src.stage; st.opts.Config.Hold.Set() && errors.As(err, &r) && r.Reason == codec.BadLabel {
+	r, refused := errors.AsType[*codec.Refusal](err)
+	if st := src.stage; st.opts.Config.Hold.Set() && refused && r.Reason == codec.BadLabel {
 		st.touch(it)
 		devices := r.Devices
 		if len(devices) == 0 {
@@ -291,12 +287,11 @@ func (w *worker) predictSamples(it *item, st *stage, samples []signal.Sample) {
 		}
 		from := len(it.values)
 		it.values = append(it.values, s.X...)
-		at := topicMatch{levels: st.levels(s.Device), device: s.Device}
 		r := codec.Reading{ID: string(s.ID), X: it.values[from:], Label: s.Label, RawTime: string(appendTime(nil, signal.ToTime(s.Time)))}
 		w.predictReading(it, &r, example{
 			from: st.of, label: r.Label, device: s.Device, entry: i,
 			window: window{made: true, own: s.Own, detached: s.Own || !st.tied, known: s.Sticky, thin: thin, from: s.Start, to: s.Time, course: &st.course},
-		}, at, -1)
+		}, st.levels(s.Device), -1)
 	}
 }
 

@@ -237,15 +237,45 @@ func (w *worker) read(it *item, src *source) error {
 	if src.stage != nil {
 		return w.take(it, src)
 	}
-	readings, row := it.predecoded.readings, it.predecoded.row
-	if it.predecoded.src != src {
-		scratch := &it.scratch
-		if len(it.examples) > 0 { // their features, of another stream, are in there
-			scratch = new(codec.Scratch)
+	readings, row, err := w.decode(it, src)
+	if err != nil {
+		return src.joiner.refusal(msg.Topic, err)
+	}
+	if src.joiner != nil {
+		if complete, err := w.join(src, msg, &readings[0]); !complete || err != nil {
+			return err
 		}
-		var err error
-		if readings, err = src.decoder.DecodeTo(scratch, msg.Payload); err != nil {
-			return src.joiner.refusal(msg.Topic, err)
+	}
+	for i := range readings {
+		r := &readings[i]
+		match := src.match(msg.Topic, r.Device)
+		w.dropOwnLabel(src, msg, r)
+		switch {
+		case r.Selection != nil && r.Label != "":
+			if err := w.locateSelection(it, src, r, match.levels); err != nil {
+				return err
+			}
+		case r.X != nil:
+			at := row
+			if row >= 0 {
+				at += i
+			}
+			w.predictReading(it, r, example{from: src, label: r.Label, weight: r.Weight, device: match.device, entry: i, mayRepeat: msg.Retained}, match.levels, at)
+		case r.Label != "":
+			if err := w.locateLabel(it, src, r, match.levels, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// decode returns the readings of a message, and the row of the first one in the batch, or −1.
+func (w *worker) decode(it *item, src *source) (readings []codec.Reading, row int, err error) {
+	readings, row = it.predecoded.readings, it.predecoded.row
+	if it.predecoded.src != src {
+		if readings, err = src.decoder.DecodeTo(it.spareScratch(), it.msg.Payload); err != nil {
+			return nil, -1, err
 		}
 		row = -1
 		if len(readings) > 1 && len(w.ready) < 2 && src.joiner == nil && len(src.feeds) > 0 {
@@ -260,42 +290,21 @@ func (w *worker) read(it *item, src *source) error {
 	if len(readings) == 0 {
 		src.leftOut.Add(1)
 	}
-	if src.joiner != nil {
-		if src.joiner.recent.repeats(msg, 0) {
-			w.counts.redelivered.Add(1)
-			return nil
-		}
-		x, err := src.joiner.add(msg.Topic, src.match(msg.Topic, "").device, readings[0].X[0], msg.Arrived)
-		if err != nil {
-			return err
-		}
-		if x == nil {
-			return nil
-		}
-		readings[0].X = x
+	return readings, row, nil
+}
+
+// join replaces the value of a reading by the sample that it completes; it reports false if the
+// sample is still incomplete.
+func (w *worker) join(src *source, msg *mqtt.Message, r *codec.Reading) (complete bool, err error) {
+	if src.joiner.recent.repeats(msg, 0) {
+		w.counts.redelivered.Add(1)
+		return false, nil
 	}
-	for i := range readings {
-		r := &readings[i]
-		from := src.match(msg.Topic, r.Device)
-		w.dropOwnLabel(src, msg, r)
-		switch {
-		case r.Selection != nil && r.Label != "":
-			if err := w.locateSelection(it, src, r, from.levels); err != nil {
-				return err
-			}
-		case r.X != nil:
-			at := row
-			if row >= 0 {
-				at += i
-			}
-			w.predictReading(it, r, example{from: src, label: r.Label, weight: r.Weight, device: from.device, entry: i, mayRepeat: msg.Retained}, from, at)
-		case r.Label != "":
-			if err := w.locateLabel(it, src, r, from.levels, i); err != nil {
-				return err
-			}
-		}
+	x, err := src.joiner.add(msg.Topic, src.match(msg.Topic, "").device, r.X[0], msg.Arrived)
+	if x != nil {
+		r.X = x
 	}
-	return nil
+	return x != nil, err
 }
 
 // locateLabel finds the samples of a label without features.
