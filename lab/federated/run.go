@@ -3,6 +3,7 @@
 // has all the rows.
 //
 //	run.go     Config, Run
+//	group.go   nodes that learn and exchange, also with a newcomer
 //	deal.go    which rows go to which node
 //	device.go  devices that differ by gain and offset
 //	bad.go     what a bad node does
@@ -20,7 +21,6 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/process"
 	"edge/online"
-	"edge/online/fleet"
 )
 
 // Kinds of a bad member.
@@ -111,38 +111,36 @@ func Run(ctx context.Context, cfg Config, rows []dataset.Row, classes []string) 
 			return nil, err
 		}
 	}
-	for _, alone := range []bool{true, false} {
-		cfg.Alone = alone
-		nodes, err := deal(ctx, &cfg, learn, classes)
-		if err != nil {
-			return nil, err
-		}
-		into := &r.Fleet
-		if alone {
-			into = &r.Alone
-		}
-		good := nodes
-		if cfg.Bad != "" {
-			good = nodes[:len(nodes)-1]
-		}
-		if cfg.Before > 0 {
-			good = nodes[len(nodes)-1:]
-			into.Newcomer = good[0].course
-		}
-		if err := into.judge(good, test); err != nil {
-			return nil, err
-		}
-		if alone {
-			continue
-		}
-		r.count(&cfg, nodes)
-		if cfg.Before > 0 {
-			if err := into.judgeFollower(&cfg, nodes, test); err != nil {
-				return nil, err
-			}
-		}
+	cfg.Alone = true
+	if _, err := r.Alone.learn(ctx, &cfg, learn, test, classes); err != nil {
+		return nil, err
+	}
+	cfg.Alone = false
+	g, err := r.Fleet.learn(ctx, &cfg, learn, test, classes)
+	if err != nil {
+		return nil, err
+	}
+	r.count(&cfg, g.nodes)
+	if cfg.Before > 0 {
+		return r, r.Fleet.judgeFollower(&cfg, g.nodes, test)
 	}
 	return r, nil
+}
+
+// learn lets a group learn the rows, and scores it.
+func (s *Scores) learn(ctx context.Context, cfg *Config, rows, test []dataset.Row, classes []string) (*group, error) {
+	g, err := newGroup(cfg, rows, classes)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.learnAll(ctx, rows); err != nil {
+		return nil, err
+	}
+	judged := g.judged()
+	if cfg.Before > 0 {
+		s.Newcomer = judged[0].course
+	}
+	return g, s.judge(judged, test)
 }
 
 // learnAll learns all rows.
@@ -153,124 +151,6 @@ func (n *node) learnAll(ctx context.Context, rows []dataset.Row) error {
 		}
 		if err := n.learn(&rows[i], rows[i].Label, i); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// deal lets the nodes learn their rows, and exchange.
-func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string) ([]*node, error) {
-	var nodes []*node
-	for i := range cfg.Nodes {
-		n, err := newNode(cfg, string(rune('a'+i%26))+string(rune('a'+i/26)), uint64(i))
-		if err != nil {
-			return nil, err
-		}
-		if cfg.Differ {
-			n.device = newDevice(rows, 100*cfg.Seed+uint64(i))
-		}
-		nodes = append(nodes, n)
-	}
-	last := nodes[len(nodes)-1]
-	nodes[cfg.bad()].fault = newFault(cfg)
-	active := nodes
-	if cfg.Before > 0 {
-		active = nodes[:len(nodes)-1]
-	}
-	published := fleet.NewSet(0)
-	d := newDealer(cfg, classes)
-	for at := range rows {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if cfg.Before > 0 && len(active) < len(nodes) && at == cfg.Before*len(active) {
-			// The newcomer receives all contributions, and has every further row to itself.
-			if err := publish(cfg, active, published); err != nil {
-				return nil, err
-			}
-			active = nodes[len(nodes)-1:]
-			if err := last.merge(cfg, published); err != nil {
-				return nil, err
-			}
-			last.course = &Course{}
-			if !cfg.Alone {
-				var err error
-				if last.course.follower, _, err = online.Follow(cfg.Model, last.name, published); err != nil {
-					return nil, err
-				}
-			}
-		}
-		n := active[0]
-		if cfg.Before == 0 {
-			n = nodes[d.node(rows[at].Label)]
-		} else if len(active) > 1 {
-			n = active[at%len(active)]
-		}
-		if n == last && last.course != nil && last.labels >= checkpoints[len(checkpoints)-1] {
-			break
-		}
-		label := n.label(rows[at].Label, classes)
-		if n.exchanged && cfg.Late {
-			if err := n.merge(cfg, published); err != nil {
-				return nil, err
-			}
-		}
-		if err := n.learn(&rows[at], label, at); err != nil {
-			return nil, err
-		}
-		if n.exchanged = n.due(cfg) || n.begins(cfg); n.exchanged {
-			if err := publish(cfg, []*node{n}, published); err != nil {
-				return nil, err
-			}
-			if cfg.Late {
-				continue
-			}
-			if err := n.merge(cfg, published); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return nodes, rest(cfg, nodes, published)
-}
-
-// rest is what nodes do before held out rows judge them, when no labels come any more and
-// fleet.max_wait has passed: they close the open minibatch, publish new contributions, and merge.
-func rest(cfg *Config, nodes []*node, published *fleet.Set) error {
-	if cfg.Alone || cfg.Test == 0 || cfg.Before > 0 {
-		return nil
-	}
-	var late []*node
-	for _, n := range nodes {
-		if out := n.learner.Add(&online.Event{Kind: online.Boundary}); out.Refused != nil {
-			return out.Refused
-		}
-		if c := published.Get(n.name); c == nil || fleet.Worthwhile(uint64(n.labels), c.N) {
-			late = append(late, n)
-		}
-	}
-	if err := publish(cfg, late, published); err != nil {
-		return err
-	}
-	for _, n := range nodes {
-		if err := n.merge(cfg, published); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// publish adds the contributions of nodes that have one to the set.
-func publish(cfg *Config, nodes []*node, set *fleet.Set) error {
-	if cfg.Alone {
-		return nil
-	}
-	for _, n := range nodes {
-		c, err := n.contribute()
-		if err != nil {
-			return err
-		}
-		if c != nil {
-			set.Put(c)
 		}
 	}
 	return nil
