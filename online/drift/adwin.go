@@ -68,35 +68,7 @@ func (a *adwin) add(x float64) alarm {
 // look cuts the window as often as it must.
 func (a *adwin) look() (found alarm) {
 	for {
-		n, sum, square := a.total()
-		if n < 2*adwinPart {
-			return found
-		}
-		variance := square / float64(n)
-		cut, risen, warned := false, alarm{}, alarm{}
-		var n0, sum0, most, mostWarned float64
-	scan:
-		for i := len(a.rows) - 1; i >= 0; i-- {
-			for _, b := range a.rows[i] {
-				n0, sum0 = n0+float64(uint64(1)<<i), sum0+b.sum
-				n1 := float64(n) - n0
-				if n0 < adwinPart || n1 < adwinPart {
-					continue
-				}
-				u0, u1 := sum0/n0, (sum-sum0)/n1
-				rise := (u1 - u0) / a.bound(a.delta, n0, n1, variance)
-				if rise < -1 && !cut {
-					cut = true
-					break scan
-				}
-				if rise > max(1, most) {
-					cut, most, risen = true, rise, alarm{Drifted, u0, u1, uint64(n1)}
-				}
-				if rise = (u1 - u0) / a.bound(warningDelta*a.delta, n0, n1, variance); rise > max(1, mostWarned) {
-					mostWarned, warned = rise, alarm{Warning, u0, u1, uint64(n1)}
-				}
-			}
-		}
+		cut, risen, warned := a.compare()
 		if !cut {
 			if found.level < Warning {
 				found = warned
@@ -112,6 +84,39 @@ func (a *adwin) look() (found alarm) {
 			a.rows = a.rows[:last]
 		}
 	}
+}
+
+// compare compares the earlier and the later part of the window at each place between two buckets. It
+// reports whether two means differ beyond their bound, and the clearest rise beyond it and beyond that
+// of a warning. A fall before any such rise ends the comparison.
+func (a *adwin) compare() (cut bool, risen, warned alarm) {
+	n, sum, square := a.total()
+	if n < 2*adwinPart {
+		return false, alarm{}, alarm{}
+	}
+	variance := square / float64(n)
+	var n0, sum0, most, mostWarned float64
+	for i := len(a.rows) - 1; i >= 0; i-- {
+		for _, b := range a.rows[i] {
+			n0, sum0 = n0+float64(uint64(1)<<i), sum0+b.sum
+			n1 := float64(n) - n0
+			if n0 < adwinPart || n1 < adwinPart {
+				continue
+			}
+			u0, u1 := sum0/n0, (sum-sum0)/n1
+			rise := (u1 - u0) / a.bound(a.delta, n0, n1, variance)
+			if rise < -1 && !cut {
+				return true, alarm{}, alarm{}
+			}
+			if rise > max(1, most) {
+				cut, most, risen = true, rise, alarm{Drifted, u0, u1, uint64(n1)}
+			}
+			if rise = (u1 - u0) / a.bound(warningDelta*a.delta, n0, n1, variance); rise > max(1, mostWarned) {
+				mostWarned, warned = rise, alarm{Warning, u0, u1, uint64(n1)}
+			}
+		}
+	}
+	return cut, risen, warned
 }
 
 func (a *adwin) bound(delta, n0, n1, variance float64) float64 {

@@ -73,6 +73,31 @@ const startRows = 16
 
 // kMeans is KMeans on the cores of a team. Each round adds up the rows in their order.
 func (t *team) kMeans(centres, x []float64, n, d int, rng *rand.Rand) {
+	seedCentres(centres, x, n, d, rng)
+	k := len(centres) / d
+	sum, count, of := make([]float64, len(centres)), make([]float64, k), make([]int, n)
+	for range lloydRounds {
+		clear(sum)
+		clear(count)
+		t.nearestCentres(of, centres, x, d)
+		for i, at := range of {
+			count[at]++
+			for f, v := range x[i*d : (i+1)*d] {
+				sum[at*d+f] += v
+			}
+		}
+		for j := range k {
+			if count[j] > 0 {
+				for f := range d {
+					centres[j*d+f] = sum[j*d+f] / count[j]
+				}
+			}
+		}
+	}
+}
+
+// seedCentres stores rows of x as centres, each drawn by its squared distance from those before.
+func seedCentres(centres, x []float64, n, d int, rng *rand.Rand) {
 	k := len(centres) / d
 	copy(centres[:d], x[rng.IntN(n)*d:])
 	nearest := make([]float64, n)
@@ -97,36 +122,23 @@ func (t *team) kMeans(centres, x []float64, n, d int, rng *rand.Rand) {
 			nearest[i] = min(nearest[i], distanceBelow(x[i*d:(i+1)*d], c, nearest[i]))
 		}
 	}
-	sum, count, of := make([]float64, len(centres)), make([]float64, k), make([]int, n)
-	for range lloydRounds {
-		clear(sum)
-		clear(count)
-		_ = t.run((n+startRows-1)/startRows, startRows*float64(k*d)/2, func(_, task int) error {
-			for i := task * startRows; i < min(n, (task+1)*startRows); i++ {
-				row, best, at := x[i*d:(i+1)*d], math.Inf(1), 0
-				for j := range k {
-					if v := distanceBelow(row, centres[j*d:(j+1)*d], best); v < best {
-						best, at = v, j
-					}
-				}
-				of[i] = at
-			}
-			return nil
-		})
-		for i, at := range of {
-			count[at]++
-			for f, v := range x[i*d : (i+1)*d] {
-				sum[at*d+f] += v
-			}
-		}
-		for j := range k {
-			if count[j] > 0 {
-				for f := range d {
-					centres[j*d+f] = sum[j*d+f] / count[j]
+}
+
+// nearestCentres stores the nearest centre of each row of x.
+func (t *team) nearestCentres(of []int, centres, x []float64, d int) {
+	n, k := len(of), len(centres)/d
+	_ = t.run((n+startRows-1)/startRows, startRows*float64(k*d)/2, func(_, task int) error {
+		for i := task * startRows; i < min(n, (task+1)*startRows); i++ {
+			row, best, at := x[i*d:(i+1)*d], math.Inf(1), 0
+			for j := range k {
+				if v := distanceBelow(row, centres[j*d:(j+1)*d], best); v < best {
+					best, at = v, j
 				}
 			}
+			of[i] = at
 		}
-	}
+		return nil
+	})
 }
 
 // Scatter adds a little noise to inducing inputs, M×D standardised features, so that no two
