@@ -24,11 +24,11 @@ type slot struct {
 
 var stateKey = []byte("state")
 
-// appendCheckpoint appends the part of a checkpoint's payload that precedes the state:
+// head returns the part of a checkpoint's payload that precedes the state:
 //
 //	generation, seq, number of keys, keys
-func appendCheckpoint(dst []byte, c *checkpoint) []byte {
-	dst = binary.AppendUvarint(dst, c.generation)
+func (c *checkpoint) head() []byte {
+	dst := binary.AppendUvarint(nil, c.generation)
 	dst = binary.AppendUvarint(dst, c.seq)
 	dst = binary.AppendUvarint(dst, uint64(len(c.keys)))
 	for _, key := range c.keys {
@@ -113,7 +113,7 @@ func (s *Store) checkpoint(model string, seq uint64, state []byte) error {
 		}
 		c := &checkpoint{generation: d.slots[kept].generation + 1, seq: seq, keys: d.model.ring.upTo(seq)}
 		bucket := checkpointBucket(model, 1-kept)
-		value, at := sealAround(state, kindCheckpoint, bucket, stateKey, appendCheckpoint(nil, c))
+		value, at := sealAround(state, kindCheckpoint, bucket, stateKey, c.head())
 		moved = value[at:]
 		d.putSealed(bucket, stateKey, value)
 		if d.slots[kept].generation > 0 {

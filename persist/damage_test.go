@@ -148,7 +148,7 @@ func TestGap(t *testing.T) {
 // TestCrafted visits values with a valid seal whose contents are not valid at their key.
 func TestCrafted(t *testing.T) {
 	ev := events["plain"]
-	record, cp := appendRecord(nil, &ev), append(appendCheckpoint(nil, &checkpoint{generation: 1, seq: 1}), 'x')
+	record, cp := appendRecord(nil, &ev), append((&checkpoint{generation: 1, seq: 1}).head(), 'x')
 	for _, v := range []struct {
 		kind    kind
 		bucket  string

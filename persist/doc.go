@@ -25,7 +25,7 @@
 //	checkpoint/<model>/1  the same; the two generations alternate
 //
 // Every value is sealed: kind, format version, length, payload and a CRC-32C that also
-// covers bucket and key, so that a value at a wrong key is invalid. The ledger's
+// covers bucket and key (seal.go), so that a value at a wrong key is invalid. The ledger's
 // checksum reveals missing and outdated entries, "/tx" a tree older than its meta page.
 // Each generation of a checkpoint has its own bucket because bbolt rewrites whole leaves.
 //
@@ -37,8 +37,8 @@
 // store compares the file at the path with the open one (identity.go): it writes a
 // missing file anew, and does not touch a file that replaced its own.
 //
-// Read store.go, transaction.go, journal.go, redo.go, redolog.go, checkpoint.go and load.go,
-// in this order.
+// Read store.go, transaction.go, draft.go, journal.go, redo.go, redolog.go, checkpoint.go and
+// load.go, in this order.
 //
 // References: Mohan et al., ARIES (ACM TODS 17, 1992), log before acknowledge;
 // Castagnoli, Bräuer & Herrmann (IEEE Trans. Comm. 41, 1993), the CRC; Rebello et al.,
