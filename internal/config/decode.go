@@ -172,39 +172,49 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 	case isScalar(t):
 		d.scalar(node, v, path)
 	case t.Kind() == reflect.Struct:
-		fields := map[string]reflect.Value{}
-		visitFields(v, func(key string, field reflect.Value) { fields[key] = field })
-		if node.Kind != yaml.MappingNode {
-			example := ""
-			if strings.HasSuffix(path, "password") {
-				example = ": {file: FILE}, which holds it alone, or {env: NAME}"
-			}
-			d.report(node, "%s: want keys and values; the keys are %s%s", orRoot(path), strings.Join(slices.Sorted(maps.Keys(fields)), ", "), example)
-			return
-		}
-		d.mapping(node, path, nil, func(key string, value *yaml.Node) (known []string) {
-			field, ok := fields[key]
-			if !ok {
-				return slices.Sorted(maps.Keys(fields))
-			}
-			d.decode(value, field, joinKey(path, key))
-			return nil
-		})
+		d.fields(node, v, path)
 	case t.Kind() == reflect.Map:
 		d.entries(node, v, path)
 	case t.Kind() == reflect.Slice:
-		if node.Kind != yaml.SequenceNode {
-			example := ""
-			if node.Kind == yaml.ScalarNode && node.Value != "" && !strings.Contains(node.Value, "@") { // an address with a password
-				example = fmt.Sprintf(": [%.40s]", node.Value)
-			}
-			d.report(node, "%s: want a list%s", path, example)
-			return
+		d.list(node, v, path)
+	}
+}
+
+// fields sets the fields of the struct v from node.
+func (d *decoder) fields(node *yaml.Node, v reflect.Value, path string) {
+	fields := map[string]reflect.Value{}
+	visitFields(v, func(key string, field reflect.Value) { fields[key] = field })
+	if node.Kind != yaml.MappingNode {
+		example := ""
+		if strings.HasSuffix(path, "password") {
+			example = ": {file: FILE}, which holds it alone, or {env: NAME}"
 		}
-		v.Set(reflect.MakeSlice(t, len(node.Content), len(node.Content)))
-		for i, value := range node.Content {
-			d.decode(value, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+		d.report(node, "%s: want keys and values; the keys are %s%s", orRoot(path), strings.Join(slices.Sorted(maps.Keys(fields)), ", "), example)
+		return
+	}
+	d.mapping(node, path, nil, func(key string, value *yaml.Node) (known []string) {
+		field, ok := fields[key]
+		if !ok {
+			return slices.Sorted(maps.Keys(fields))
 		}
+		d.decode(value, field, joinKey(path, key))
+		return nil
+	})
+}
+
+// list sets the slice v from node.
+func (d *decoder) list(node *yaml.Node, v reflect.Value, path string) {
+	if node.Kind != yaml.SequenceNode {
+		example := ""
+		if node.Kind == yaml.ScalarNode && node.Value != "" && !strings.Contains(node.Value, "@") { // an address with a password
+			example = fmt.Sprintf(": [%.40s]", node.Value)
+		}
+		d.report(node, "%s: want a list%s", path, example)
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(node.Content), len(node.Content)))
+	for i, value := range node.Content {
+		d.decode(value, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
 	}
 }
 
