@@ -18,6 +18,7 @@ const catchUp = 100 * time.Millisecond
 // duration returns a time in nanoseconds, at most 146 years: a larger one would overflow.
 func duration(ns float64) time.Duration { return time.Duration(min(ns, 1<<62)) }
 
+// wait waits for the next event.
 func (p *pacer) wait(ctx context.Context) error {
 	if p.rate <= 0 {
 		return ctx.Err()
@@ -29,4 +30,23 @@ func (p *pacer) wait(ctx context.Context) error {
 	due := p.next
 	p.next = due.Add(duration(float64(time.Second) / p.rate))
 	return timing.Sleep(ctx, due.Sub(now))
+}
+
+// clock spaces rows as their times say, at a speed, or by the rate of its pacer.
+type clock struct {
+	pacer
+	speed float64 // of the times; 0: the pacer's rate
+	begun time.Time
+	first int64 // time of the first row, in ns; −1: none has come
+}
+
+// waitFor waits for a row with that time, in ns; below 0: it has none.
+func (c *clock) waitFor(ctx context.Context, at int64) error {
+	if c.speed <= 0 || at < 0 {
+		return c.wait(ctx)
+	}
+	if c.first < 0 {
+		c.first = at
+	}
+	return timing.Sleep(ctx, time.Until(c.begun.Add(duration(float64(at-c.first)/c.speed))))
 }

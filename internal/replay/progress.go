@@ -97,65 +97,89 @@ func (p *progress) reconnected() {
 func (p *progress) receive(topic string, payload []byte, retained bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	levels := strings.Split(strings.TrimPrefix(topic, p.base+"/"), "/")
-	node := p.nodes[levels[0]]
-	if node == nil {
-		node = &nodeState{}
-		p.nodes[levels[0]] = node
-	}
-	switch {
-	case len(levels) == 2 && levels[1] == "state":
-		node.online, node.onlineKept = string(payload) == "online", retained
-		if !retained {
-			node.info, node.infoKept = false, false
-		}
-	case len(levels) == 2 && levels[1] == "info":
-		if retained {
-			node.infoKept = true
-		} else {
-			node.info = true
-		}
-	case len(levels) == 2 && levels[1] == "event":
-		if e := gjson.ParseBytes(payload); e.Get("event").Str == online.NoticeDrift {
-			p.scores.drifted(modelKey{levels[0], e.Get("model").Str}, e.Get("detail").Str)
-		}
-	case len(levels) == 3 && levels[2] == "query":
-		q := gjson.ParseBytes(payload)
-		row, ok := p.rowOf(q.Get("id").Str)
-		device := q.Get("device").Str
-		if !ok || strings.ContainsAny(device, "+#\x00") {
-			return
-		}
-		topic := strings.Join([]string{p.base, levels[0], levels[1], "label"}, "/")
-		if device != "" {
-			topic += "/" + device
-		}
-		p.open = append(report.KeepLast(p.open, keptRows-1), labelQuery{modelKey{levels[0], levels[1]}, row, topic})
-	case len(levels) == 3 && levels[2] == "metrics": // those of before may be kept
-		if m := p.learners[modelKey{levels[0], levels[1]}]; m != nil {
-			m.version = max(m.version, gjson.GetBytes(payload, "version").Uint())
-		}
-	case len(levels) >= 3:
-		answer, err := stream.ReadPrediction(payload)
-		if err != nil {
-			return
-		}
-		id, _ := answer.ID.(string)
-		row, ok := p.rowOf(id)
-		if !ok {
-			return
-		}
-		of := modelKey{levels[0], levels[1]}
-		if p.scores != nil {
-			p.scores.predicted(of, row, answer)
-		}
-		p.learnt(of, answer.Version)
-		p.last = max(p.last, row)
+	switch levels := strings.Split(strings.TrimPrefix(topic, p.base+"/"), "/"); {
+	case len(levels) == 2:
+		p.ofNode(levels[0], levels[1], payload, retained)
+	case len(levels) > 2:
+		p.ofModel(modelKey{levels[0], levels[1]}, levels[2], payload)
 	}
 	select {
 	case p.changed <- struct{}{}:
 	default:
 	}
+}
+
+// ofNode handles a message about a node.
+func (p *progress) ofNode(name, what string, payload []byte, retained bool) {
+	node := p.nodes[name]
+	if node == nil {
+		node = &nodeState{}
+		p.nodes[name] = node
+	}
+	switch what {
+	case "state":
+		node.online, node.onlineKept = string(payload) == "online", retained
+		if !retained {
+			node.info, node.infoKept = false, false
+		}
+	case "info":
+		if retained {
+			node.infoKept = true
+		} else {
+			node.info = true
+		}
+	case "event":
+		if e := gjson.ParseBytes(payload); e.Get("event").Str == online.NoticeDrift {
+			p.scores.drifted(modelKey{name, e.Get("model").Str}, e.Get("detail").Str)
+		}
+	}
+}
+
+// ofModel handles a message of a model.
+func (p *progress) ofModel(of modelKey, what string, payload []byte) {
+	switch what {
+	case "query":
+		p.queried(of, payload)
+	case "metrics": // those of before may be kept
+		if m := p.learners[of]; m != nil {
+			m.version = max(m.version, gjson.GetBytes(payload, "version").Uint())
+		}
+	default:
+		p.predicted(of, payload)
+	}
+}
+
+// queried keeps a query for the label of a row.
+func (p *progress) queried(of modelKey, payload []byte) {
+	q := gjson.ParseBytes(payload)
+	row, ok := p.rowOf(q.Get("id").Str)
+	device := q.Get("device").Str
+	if !ok || strings.ContainsAny(device, "+#\x00") {
+		return
+	}
+	topic := strings.Join([]string{p.base, of.node, of.model, "label"}, "/")
+	if device != "" {
+		topic += "/" + device
+	}
+	p.open = append(report.KeepLast(p.open, keptRows-1), labelQuery{of, row, topic})
+}
+
+// predicted notes and judges a prediction, if it is of a row.
+func (p *progress) predicted(of modelKey, payload []byte) {
+	answer, err := stream.ReadPrediction(payload)
+	if err != nil {
+		return
+	}
+	id, _ := answer.ID.(string)
+	row, ok := p.rowOf(id)
+	if !ok {
+		return
+	}
+	if p.scores != nil {
+		p.scores.predicted(of, row, answer)
+	}
+	p.learnt(of, answer.Version)
+	p.last = max(p.last, row)
 }
 
 // state returns whether a node is ready, and the highest predicted row.

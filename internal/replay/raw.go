@@ -17,7 +17,6 @@ import (
 	"edge/internal/timing"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
-	"edge/stream/topic"
 )
 
 // RawSource publishes rows of signals as the sensors of a stream send them. The stage of
@@ -29,16 +28,6 @@ type RawSource struct {
 	format dataset.Format
 	routes []route
 }
-
-// route is the way of a row's signals to the broker, one for each input.
-type route struct {
-	encoder  *codec.Encoder
-	template string            // of the topic, with {device}
-	topics   map[string]string // of signals with topics of their own
-}
-
-// deviceLevel, in --topic, stands for the device.
-const deviceLevel = "{device}"
 
 // openRaw opens a file of signals, by the first stream of cfg whose signals it has; nil if
 // it has none of them. given is a topic in place of that of the stream.
@@ -81,102 +70,6 @@ func openRaw(src *Source, cfg *config.Config, given string) (*RawSource, error) 
 	return nil, nil
 }
 
-// deviceOf returns the device that a daemon knows the rows by, where neither the topics nor the
-// payloads tell several devices apart; nil where they do. Ids of samples begin with it.
-func deviceOf(s codec.Stream, given string) (*string, error) {
-	device := ""
-	for _, of := range s.Sources() {
-		template, err := topic.ParseTemplate(of.DeviceTemplate())
-		if err != nil {
-			return nil, err
-		}
-		named := len(template.Names) > 0
-		if len(of.Entries.Device.Names()) > 0 || named && (given == "" || strings.Contains(given, deviceLevel)) {
-			return nil, nil
-		}
-		device = strings.Join(template.Capture(given), "/")
-	}
-	return &device, nil
-}
-
-// routesOf returns the routes of a stream's inputs.
-func routesOf(s codec.Stream, given string) (all []route, err error) {
-	if given != "" && len(s.Raw.Inputs) > 0 {
-		return nil, errors.New("--topic is for streams without inputs, which have topics of their own")
-	}
-	some := strings.NewReplacer(deviceLevel, "+", codec.SignalLevel, "+").Replace(given)
-	if given != "" && !slices.ContainsFunc(s.Topics, func(filter string) bool {
-		plain, _ := topic.Unshare(filter)
-		return topic.Overlap(plain, some)
-	}) {
-		return nil, fmt.Errorf("it does not take %s: give --topic one that matches %s", given, strings.Join(s.Topics, " or "))
-	}
-	for _, of := range s.Sources() {
-		r := route{template: given, topics: map[string]string{}}
-		if r.encoder, err = codec.NewEncoder(of); err != nil {
-			return nil, err
-		}
-		if of.Format == codec.FormatValue {
-			maps.Copy(r.topics, of.Fields)
-		}
-		if r.template == "" {
-			r.template = templateOf(of)
-		}
-		if r.template == "" && len(r.topics) == 0 {
-			return nil, fmt.Errorf("its topics %s do not say where rows of a device go: give --topic, such as lab/{device}/rows", strings.Join(of.Topics, ", "))
-		}
-		all = append(all, r)
-	}
-	return all, nil
-}
-
-// templateOf returns the topic of a stream's rows, with {device} and, for values, {signal};
-// "" if the configuration does not have it.
-func templateOf(of codec.Stream) string {
-	if of.TopicTemplate == "" {
-		if len(of.Topics) != 1 {
-			return ""
-		}
-		plain, _ := topic.Unshare(of.Topics[0])
-		if strings.ContainsAny(plain, "+#$") {
-			return ""
-		}
-		return plain
-	}
-	levels := strings.Split(of.TopicTemplate, "/")
-	for i, level := range levels {
-		switch {
-		case level == codec.SignalLevel || level == codec.FeatureLevel:
-			levels[i] = codec.SignalLevel
-		case level == "+" || level == "#":
-			return ""
-		case strings.HasPrefix(level, "{"):
-			levels[i] = deviceLevel // a device is all of them, with / in between
-		}
-	}
-	return strings.Join(levels, "/")
-}
-
-// topic returns the topic of a row's payload. levels are those of the device that are not in it.
-func (r *route) topic(levels []string, signal string) (string, error) {
-	if t := r.topics[signal]; t != "" && !strings.ContainsAny(t, "+#") {
-		return t, nil
-	}
-	device := strings.Join(levels, "/")
-	if strings.ContainsAny(device, "+#\x00") {
-		return "", fmt.Errorf("device %q cannot be a part of a topic", device)
-	}
-	text := strings.Replace(r.template, codec.SignalLevel, signal, 1)
-	n := strings.Count(text, deviceLevel)
-	if n > 0 && (n != len(levels) || slices.Contains(levels, "")) {
-		return "", fmt.Errorf("device %q has %d levels of the topic %s, which has %d", device, len(levels), text, n)
-	}
-	for _, level := range levels {
-		text = strings.Replace(text, deviceLevel, level, 1)
-	}
-	return text, nil
-}
-
 // labelTopics returns filters of the topics of delayed labels: one for each input, and
 // each signal with a topic of its own.
 func (r *RawSource) labelTopics() (filters []string) {
@@ -214,8 +107,7 @@ type completed struct{ sample, row int }
 
 // publishRaw publishes every row of signals.
 func (b *playback) publishRaw(ctx context.Context) error {
-	pace := pacer{rate: b.Rate}
-	begun, first := time.Now(), int64(-1)
+	pace := clock{pacer: pacer{rate: b.Rate}, speed: b.Speed, begun: time.Now(), first: -1}
 	var row dataset.RawRow
 	var open []completed // whose prediction is not awaited yet
 	for {
@@ -234,20 +126,14 @@ func (b *playback) publishRaw(ctx context.Context) error {
 			awaited = 0 // for a daemon
 		}
 		if awaited >= 0 {
-			err = b.await(ctx, awaited, probeAfter)
-		}
-		if err == nil && b.Speed > 0 && row.Time >= 0 {
-			if first < 0 {
-				first = row.Time
+			if err := b.await(ctx, awaited, probeAfter); err != nil {
+				return err
 			}
-			err = timing.Sleep(ctx, time.Until(begun.Add(duration(float64(row.Time-first)/b.Speed))))
-		} else if err == nil {
-			err = pace.wait(ctx)
 		}
-		if err == nil {
-			err = b.slowDown(ctx, row.Number)
+		if err := pace.waitFor(ctx, row.Time); err != nil {
+			return err
 		}
-		if err != nil {
+		if err := b.slowDown(ctx, row.Number); err != nil {
 			return err
 		}
 		for _, s := range row.Samples {
