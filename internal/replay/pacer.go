@@ -35,9 +35,9 @@ func (p *pacer) wait(ctx context.Context) error {
 // clock spaces rows as their times say, at a speed, or by the rate of its pacer.
 type clock struct {
 	pacer
-	speed float64 // of the times; 0: the pacer's rate
-	begun time.Time
-	first int64 // time of the first row, in ns; −1: none has come
+	speed float64   // of the times; 0: the pacer's rate
+	first int64     // time of the first row, in ns; −1: none has come
+	begun time.Time // when it came
 }
 
 // waitFor waits for a row with that time, in ns; below 0: it has none.
@@ -46,7 +46,7 @@ func (c *clock) waitFor(ctx context.Context, at int64) error {
 		return c.wait(ctx)
 	}
 	if c.first < 0 {
-		c.first = at
+		c.first, c.begun = at, time.Now()
 	}
 	return timing.Sleep(ctx, time.Until(c.begun.Add(duration(float64(at-c.first)/c.speed))))
 }

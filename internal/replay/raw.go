@@ -107,7 +107,7 @@ type completed struct{ sample, row int }
 
 // publishRaw publishes every row of signals.
 func (b *playback) publishRaw(ctx context.Context) error {
-	pace := clock{pacer: pacer{rate: b.Rate}, speed: b.Speed, begun: time.Now(), first: -1}
+	pace := clock{pacer: pacer{rate: b.Rate}, speed: b.Speed, first: -1}
 	var row dataset.RawRow
 	var open []completed // whose prediction is not awaited yet
 	for {

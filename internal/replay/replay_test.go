@@ -8,8 +8,10 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"edge/internal/config"
@@ -57,6 +59,24 @@ func TestPacerStopsWithItsContext(t *testing.T) {
 			t.Errorf("rate %g: the second event, after the end: %v", rate, err)
 		}
 	}
+}
+
+// Rows keep the distances of their times from the first one on, which may have waited for a daemon.
+func TestClockBeginsWithTheFirstRow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clock{speed: 2, first: -1}
+		time.Sleep(time.Minute) // for a daemon
+		var sent []time.Duration
+		for began, at := time.Now(), time.Duration(0); at <= 4*time.Second; at += 2 * time.Second {
+			if err := c.waitFor(t.Context(), int64(time.Hour+at)); err != nil {
+				t.Fatal(err)
+			}
+			sent = append(sent, time.Since(began))
+		}
+		if want := []time.Duration{0, time.Second, 2 * time.Second}; !slices.Equal(sent, want) {
+			t.Errorf("rows 2s apart are sent after %v, want %v", sent, want)
+		}
+	})
 }
 
 // A replay that is interrupted while it reads the file for the first time reads no further.
