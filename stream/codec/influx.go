@@ -114,59 +114,18 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 		return Refuse(Malformed, "%w", err)
 	}
 	row.note(measurement, string(of))
-	var (
-		seen []string // keys of cells, each once
-		bad  *Refusal // of a value: none in a line that is left out
-	)
-	for {
-		key, value, err := lines.NextTag()
-		if err != nil {
-			return Refuse(Malformed, "%w", err)
-		}
-		if key == nil {
-			break
-		}
-		if c.isCell(string(key)) {
-			if slices.Contains(seen, string(key)) {
-				return Refuse(Repeated, "tag %.40q occurs twice", key)
-			}
-			seen = append(seen, string(key))
-			row.note(string(key), string(value))
-			bad = cmp.Or(bad, c.cell(row, string(key), lineprotocol.String, string(value)))
-		}
+	l := influxLine{influxCodec: c, lines: lines, row: row}
+	if err := l.tags(); err != nil {
+		return err
 	}
-	for {
-		key, kind, value, err := lines.NextFieldBytes()
-		if err != nil {
-			return Refuse(Malformed, "%w", err)
-		}
-		if key == nil {
-			break
-		}
-		name, text := string(key), string(value)
-		if kind == lineprotocol.Bool {
-			text = strconv.FormatBool(isTrue(text))
-		}
-		row.note(name, text)
-		if i, ok := c.byField[name]; ok {
-			bad = cmp.Or(bad, c.feature(row, i, kind, text))
-			continue
-		}
-		switch {
-		case slices.Contains(seen, name):
-			return Refuse(Repeated, "key %.40q occurs twice", name)
-		case c.isCell(name):
-			bad = cmp.Or(bad, c.cell(row, name, kind, text))
-			seen = append(seen, name)
-		case c.paths == nil && c.signals == nil:
-			bad = cmp.Or(bad, c.unknownKey(name))
-		}
+	if err := l.fields(); err != nil {
+		return err
 	}
 	switch {
 	case !c.marks.selects(row.text):
 		return nil
-	case bad != nil && (c.signals == nil || row.n > 0):
-		return bad
+	case l.bad != nil && (c.signals == nil || row.n > 0):
+		return l.bad
 	case row.r.RawTime != "":
 		return nil
 	}
@@ -178,6 +137,68 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 		c.setTime(&row.r, string(stamp))
 	}
 	return nil
+}
+
+// influxLine is a line whose cells are read into a row.
+type influxLine struct {
+	influxCodec
+	lines *lineprotocol.Decoder
+	row   *cells
+	seen  []string // keys of cells, each once
+	bad   *Refusal // of a value: none in a line that is left out
+}
+
+// tags reads the tags.
+func (l *influxLine) tags() *Refusal {
+	for {
+		key, value, err := l.lines.NextTag()
+		if err != nil {
+			return Refuse(Malformed, "%w", err)
+		}
+		if key == nil {
+			return nil
+		}
+		if !l.isCell(string(key)) {
+			continue
+		}
+		name, text := string(key), string(value)
+		if slices.Contains(l.seen, name) {
+			return Refuse(Repeated, "tag %.40q occurs twice", key)
+		}
+		l.seen = append(l.seen, name)
+		l.row.note(name, text)
+		l.bad = cmp.Or(l.bad, l.cell(l.row, name, lineprotocol.String, text))
+	}
+}
+
+// fields reads the fields.
+func (l *influxLine) fields() *Refusal {
+	for {
+		key, kind, value, err := l.lines.NextFieldBytes()
+		if err != nil {
+			return Refuse(Malformed, "%w", err)
+		}
+		if key == nil {
+			return nil
+		}
+		name, text := string(key), string(value)
+		if kind == lineprotocol.Bool {
+			text = strconv.FormatBool(isTrue(text))
+		}
+		l.row.note(name, text)
+		i, isFeature := l.byField[name]
+		switch {
+		case isFeature:
+			l.bad = cmp.Or(l.bad, l.feature(l.row, i, kind, text))
+		case slices.Contains(l.seen, name):
+			return Refuse(Repeated, "key %.40q occurs twice", name)
+		case l.isCell(name):
+			l.bad = cmp.Or(l.bad, l.cell(l.row, name, kind, text))
+			l.seen = append(l.seen, name)
+		case l.paths == nil && l.signals == nil:
+			l.bad = cmp.Or(l.bad, l.unknownKey(name))
+		}
+	}
 }
 
 // feature sets the value of feature, or signal, i.

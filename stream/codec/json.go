@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -353,11 +354,27 @@ func kind(v gjson.Result) string {
 // CheckJSON refuses a payload that is not JSON, has a key twice in an object, or is nested too deeply, before a
 // recursive function reads it.
 func CheckJSON(payload []byte) *Refusal {
-	var (
-		depth, deepest  int
-		inText, escaped bool
-		notFinite       bool // NaN, nan, Infinity or inf, which some senders write
-	)
+	deepest, notFinite := lookOver(payload)
+	switch {
+	case deepest > maxDepth:
+		return Refuse(Malformed, "nested more than %d deep", maxDepth)
+	case !utf8.Valid(payload):
+		return Refuse(Malformed, "not valid UTF-8, so not JSON: is it of another format?")
+	case gjson.ValidBytes(payload):
+		if key := repeatedKey(gjson.ParseBytes(payload)); key != "" {
+			return Refuse(Repeated, "key %.40q occurs twice", key)
+		}
+		return nil
+	case notFinite:
+		return Refuse(NotANumber, "NaN and Infinity are not JSON: want null")
+	}
+	return notJSON(payload)
+}
+
+// lookOver returns how deep arrays and objects of a payload are nested, whatever else it holds, and
+// whether it has NaN, nan, Infinity or inf outside of texts, which some senders write.
+func lookOver(payload []byte) (deepest int, notFinite bool) {
+	depth, inText, escaped := 0, false, false
 	for i, c := range payload {
 		switch {
 		case escaped:
@@ -377,21 +394,11 @@ func CheckJSON(payload []byte) *Refusal {
 			notFinite = notFinite || begins && (bytes.EqualFold(word, []byte("nan")) || bytes.EqualFold(word, []byte("inf")))
 		}
 	}
-	if deepest > maxDepth {
-		return Refuse(Malformed, "nested more than %d deep", maxDepth)
-	}
-	if !utf8.Valid(payload) {
-		return Refuse(Malformed, "not valid UTF-8, so not JSON: is it of another format?")
-	}
-	if gjson.ValidBytes(payload) {
-		if key := repeatedKey(gjson.ParseBytes(payload)); key != "" {
-			return Refuse(Repeated, "key %.40q occurs twice", key)
-		}
-		return nil
-	}
-	if notFinite {
-		return Refuse(NotANumber, "NaN and Infinity are not JSON: want null")
-	}
+	return deepest, notFinite
+}
+
+// notJSON refuses a payload that is not JSON, with the remedy for common mistakes.
+func notJSON(payload []byte) *Refusal {
 	err := json.Unmarshal(payload, new(json.RawMessage)) // for the error text
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		remedy := ""
@@ -413,31 +420,10 @@ func repeatedKey(v gjson.Result) string {
 	if !strings.Contains(v.Raw, "{") {
 		return ""
 	}
-	const few = 32 // number of keys up to which they are compared one by one
-	var (
-		list []string
-		set  map[string]bool
-	)
+	var keys keySet
 	for key, e := range v.All() {
-		if v.IsObject() {
-			if set == nil {
-				for _, k := range list {
-					if k == key.Str {
-						return k
-					}
-				}
-				list = append(list, key.Str)
-				if len(list) > few {
-					set = make(map[string]bool, 4*few)
-					for _, k := range list {
-						set[k] = true
-					}
-				}
-			} else if set[key.Str] {
-				return key.Str
-			} else {
-				set[key.Str] = true
-			}
+		if v.IsObject() && !keys.add(key.Str) {
+			return key.Str
 		}
 		if e.IsObject() || e.IsArray() {
 			if key := repeatedKey(e); key != "" {
@@ -446,4 +432,32 @@ func repeatedKey(v gjson.Result) string {
 		}
 	}
 	return ""
+}
+
+// fewKeys is the number of keys up to which they are compared one by one.
+const fewKeys = 32
+
+// keySet holds the keys of an object.
+type keySet struct {
+	list []string
+	set  map[string]bool // of all keys, once they are more than fewKeys
+}
+
+// add adds a key, and reports false if the set contained it.
+func (s *keySet) add(key string) bool {
+	if s.set != nil {
+		known := s.set[key]
+		s.set[key] = true
+		return !known
+	}
+	if slices.Contains(s.list, key) {
+		return false
+	}
+	if s.list = append(s.list, key); len(s.list) > fewKeys {
+		s.set = make(map[string]bool, 4*fewKeys)
+		for _, k := range s.list {
+			s.set[k] = true
+		}
+	}
+	return true
 }

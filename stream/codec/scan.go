@@ -151,13 +151,7 @@ func (s *scanner) object(of *schema, r *Reading) bool {
 			id, ok = s.plain()
 			return ok && first(0)
 		case string(key) == of.time:
-			if s.next() == '"' {
-				when, ok = s.plain()
-			} else {
-				at := s.at
-				_, ok = s.number()
-				when = s.text[at:s.at]
-			}
+			when, ok = s.when()
 			return ok && first(1)
 		case string(key) == of.label:
 			label, ok = s.plain()
@@ -266,6 +260,16 @@ func (s *scanner) plain() ([]byte, bool) {
 	return nil, false
 }
 
+// when reads a time, a text or a number, and returns it as it is.
+func (s *scanner) when() ([]byte, bool) {
+	if s.next() == '"' {
+		return s.plain()
+	}
+	from := s.at
+	_, ok := s.number()
+	return s.text[from:s.at], ok
+}
+
 // exact are the powers of ten that a float64 represents exactly.
 var exact = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
@@ -316,15 +320,7 @@ func (s *scanner) number() (v float64, ok bool) {
 	}
 	if s.at < len(s.text) && s.text[s.at]|0x20 == 'e' {
 		digits = 20 // rare: handled by strconv
-		s.at++
-		if s.at < len(s.text) && (s.text[s.at] == '+' || s.text[s.at] == '-') {
-			s.at++
-		}
-		begin := s.at
-		for s.at < len(s.text) && s.text[s.at]-'0' <= 9 {
-			s.at++
-		}
-		if s.at == begin {
+		if !s.skipExponent() {
 			return 0, false
 		}
 	}
@@ -337,4 +333,17 @@ func (s *scanner) number() (v float64, ok bool) {
 	}
 	v, err := strconv.ParseFloat(string(s.text[from:s.at]), 64)
 	return v, err == nil
+}
+
+// skipExponent moves past the exponent of a number, which begins with e.
+func (s *scanner) skipExponent() bool {
+	s.at++
+	if s.at < len(s.text) && (s.text[s.at] == '+' || s.text[s.at] == '-') {
+		s.at++
+	}
+	begin := s.at
+	for s.at < len(s.text) && s.text[s.at]-'0' <= 9 {
+		s.at++
+	}
+	return s.at > begin
 }

@@ -72,13 +72,7 @@ func (s *scanner) rowObject(of *schema, x []float64, r *Reading) bool {
 			if when != nil {
 				return false
 			}
-			if s.next() == '"' {
-				when, ok = s.plain()
-			} else {
-				at := s.at
-				_, ok = s.number()
-				when = s.text[at:s.at]
-			}
+			when, ok = s.when()
 			return ok
 		case of.label != "" && string(key) == of.label:
 			if label != nil {

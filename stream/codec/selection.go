@@ -29,42 +29,59 @@ func (c jsonCodec) selection(v gjson.Result) (*Selection, *Refusal) {
 	}
 	seq, ids, from, to := v.Get("seq"), v.Get("ids"), v.Get("from"), v.Get("to")
 	s := &Selection{}
+	var err *Refusal
 	switch {
 	case ids.IsArray():
-		for _, id := range ids.All() {
-			var r Reading
-			if id.Type != gjson.String && id.Type != gjson.Number || c.setID(&r, id.String()) != nil {
-				return nil, Refuse(BadID, "ids has %s: want texts or numbers of 1 to %d bytes", kind(id), maxID)
-			}
-			if len(s.IDs) == c.maxBatch {
-				return nil, Refuse(TooLarge, "more than %d ids", c.maxBatch)
-			}
-			s.IDs = append(s.IDs, r.ID)
-		}
-		if len(s.IDs) == 0 {
-			return nil, Refuse(Empty, "ids without an id")
-		}
+		err = c.selectIDs(s, ids)
 	case seq.Type == gjson.Number && seq.Uint() > 0 && seq.Num == float64(seq.Uint()):
 		s.Seq = seq.Uint()
 	case isTime(from):
-		if s.From = strings.Clone(from.Raw); to.Type != gjson.Null {
-			if !isTime(to) {
-				return nil, Refuse(BadID, "to is %.40s: want a time, or none for now", to.Raw)
-			}
-			s.To = strings.Clone(to.Raw)
-		}
-		if device := v.Get("device"); device.Type != gjson.Null {
-			s.Device = strings.Clone(device.String())
-			if device.Type != gjson.String && device.Type != gjson.Number || len(s.Device) > maxID {
-				return nil, Refuse(BadID, "device is %.40s: want a text or a number of at most %d bytes, or none for all", device.Raw, maxID)
-			}
-		}
+		s.From = strings.Clone(from.Raw)
+		err = s.selectUntil(to, v.Get("device"))
 	case !c.last && (from.Exists() || seq.Exists() || ids.Exists()):
 		return nil, Refuse(BadID, "want seq, a whole number above 0; or ids, a list; or from, and to, RFC 3339 or Unix times")
 	default:
 		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
 	return s, nil
+}
+
+// selectIDs sets the ids of a selection.
+func (c jsonCodec) selectIDs(s *Selection, ids gjson.Result) *Refusal {
+	for _, id := range ids.All() {
+		var r Reading
+		if id.Type != gjson.String && id.Type != gjson.Number || c.setID(&r, id.String()) != nil {
+			return Refuse(BadID, "ids has %s: want texts or numbers of 1 to %d bytes", kind(id), maxID)
+		}
+		if len(s.IDs) == c.maxBatch {
+			return Refuse(TooLarge, "more than %d ids", c.maxBatch)
+		}
+		s.IDs = append(s.IDs, r.ID)
+	}
+	if len(s.IDs) == 0 {
+		return Refuse(Empty, "ids without an id")
+	}
+	return nil
+}
+
+// selectUntil sets the end and the device of a range of times.
+func (s *Selection) selectUntil(to, device gjson.Result) *Refusal {
+	if to.Type != gjson.Null {
+		if !isTime(to) {
+			return Refuse(BadID, "to is %.40s: want a time, or none for now", to.Raw)
+		}
+		s.To = strings.Clone(to.Raw)
+	}
+	if device.Type != gjson.Null {
+		s.Device = strings.Clone(device.String())
+		if device.Type != gjson.String && device.Type != gjson.Number || len(s.Device) > maxID {
+			return Refuse(BadID, "device is %.40s: want a text or a number of at most %d bytes, or none for all", device.Raw, maxID)
+		}
+	}
+	return nil
 }
 
 // isTime reports whether a value is a time.
