@@ -51,33 +51,7 @@ func (m *Mixture) Join(own []int, lead float64) {
 	m.fleet = fleet{horizons: to, forests: m.fleet.forests}
 	m.view.Weights = make([]float64, h+to)
 	if to > 0 {
-		m.fleet.own = make([]float64, h)
-		m.fleet.logw = slices.Clone(m.horizons)
-		for i := range m.fleet.logw {
-			m.fleet.logw[i] -= lead
-		}
-		for _, at := range own {
-			m.fleet.logw = append(m.fleet.logw, m.horizons[at])
-		}
-		top := slices.Max(m.fleet.logw)
-		for i := range m.fleet.logw {
-			m.fleet.logw[i] -= top
-		}
-		m.insertExperts(to)
-		for b, v := range m.blends() {
-			for _, x := range b.own() {
-				for f, at := range own {
-					if lead > 0 {
-						x.at[h+f], x.at[at] = x.at[at], 0
-					}
-				}
-			}
-			if lead > 0 {
-				ahead := b.ahead()
-				copy(b.logw, ahead[:])
-			}
-			b.publish(v)
-		}
+		m.startHorizons(own, lead)
 	}
 	if from > 0 && to == 0 {
 		m.endOwn()
@@ -85,6 +59,36 @@ func (m *Mixture) Join(own []int, lead float64) {
 	m.startJoint()
 	m.setHorizons()
 	m.setStack()
+}
+
+// startHorizons begins the weights and the exponents of the fleet's horizons, see Join.
+func (m *Mixture) startHorizons(own []int, lead float64) {
+	h := m.cfg.Horizons
+	m.fleet.own = make([]float64, h)
+	m.fleet.logw = slices.Clone(m.horizons)
+	for i := range m.fleet.logw {
+		m.fleet.logw[i] -= lead
+	}
+	for _, at := range own {
+		m.fleet.logw = append(m.fleet.logw, m.horizons[at])
+	}
+	top := slices.Max(m.fleet.logw)
+	for i := range m.fleet.logw {
+		m.fleet.logw[i] -= top
+	}
+	m.insertExperts(len(own))
+	for b, v := range m.blends() {
+		if lead > 0 {
+			for _, x := range b.own() {
+				for f, at := range own {
+					x.at[h+f], x.at[at] = x.at[at], 0
+				}
+			}
+			ahead := b.ahead()
+			copy(b.logw, ahead[:])
+		}
+		b.publish(v)
+	}
 }
 
 // insertExperts makes room for n horizons behind the own ones in both blends, with
