@@ -123,25 +123,27 @@ func surveyUpTo(file io.ReaderAt, size int64, m meta, keep bool, frames uint32) 
 	if c.stale {
 		pr.add("the tree is of transaction %d, its meta page of %d: the disk has lost a write", c.stamp, m.txid)
 	}
+	c.checkModels(&log, &pr)
+	c.sound = len(structure.list) == 0
+	c.problems = append(structure.all(), pr.all()...)
+	c.pages, c.used = int64(len(p.seen)), p.used
+	return c
+}
+
+// checkModels compares the entries of each model with its ledger.
+func (c *contents) checkModels(log *redo, pr *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.models)) {
 		h := c.models[name]
 		if log.gap || log.short || log.epoch == 0 && (c.version == 0 || c.version >= 5) {
 			h.more = true
 			h.notes.add("a part of the redo log is missing, and with it, perhaps, the last commits")
 		}
-		switch {
-		case !h.intact():
+		if !h.intact() {
 			pr.add("%s: the entries differ from the ledger", name)
-		default:
-			if err := h.missing(); err != nil {
-				pr.add("%s: %v", name, err)
-			}
+		} else if err := h.missing(); err != nil {
+			pr.add("%s: %v", name, err)
 		}
 	}
-	c.sound = len(structure.list) == 0
-	c.problems = append(structure.all(), pr.all()...)
-	c.pages, c.used = int64(len(p.seen)), p.used
-	return c
 }
 
 // kinds maps the first part of a bucket's name, or of a key in "meta", to the kind of

@@ -239,7 +239,7 @@ func (h *modelContents) reconcile() Loss {
 	}
 
 	n := newest(h.slots)
-	base, older := h.slots[n].seq, &h.slots[1-n]
+	base := h.slots[n].seq
 	known := base
 	if h.ledger != nil {
 		known = max(known, h.ledger.last)
@@ -261,31 +261,9 @@ func (h *modelContents) reconcile() Loss {
 			loss.Notes = append(loss.Notes, "the learnt state is lost: no checkpoint is left")
 		}
 	}
-	end := base
-	for h.journal[end+1] != nil {
-		end++
-	}
+	end := h.cutJournal(base)
 	loss.Samples += known - end
-	first := base + 1
-	if older.generation > 0 {
-		for first > older.seq+1 && h.journal[first-1] != nil {
-			first--
-		}
-		if first > older.seq+1 {
-			*older, h.states[1-n] = slot{}, nil
-			first = base + 1
-		}
-	}
-	maps.DeleteFunc(h.journal, func(seq uint64, _ []byte) bool { return seq < first || seq > end })
-
-	latest := make(map[uint64]uint64)
-	for arrival, w := range h.pending {
-		latest[w.key] = max(latest[w.key], arrival)
-	}
-	maps.DeleteFunc(h.pending, func(arrival uint64, w pendingEntry) bool { return latest[w.key] != arrival })
-	if h.ledger != nil && h.ledger.pending > uint64(len(h.pending)) {
-		loss.Pending = h.ledger.pending - uint64(len(h.pending))
-	}
+	loss.Pending = h.dropRepeated()
 
 	from := "nothing"
 	if h.slots[n].generation > 0 {
@@ -299,6 +277,43 @@ func (h *modelContents) reconcile() Loss {
 	}
 	h.ledger = &ledger{last: end, mark: mark}
 	return loss
+}
+
+// cutJournal drops the records beyond the first gap after base, where the newest generation ends,
+// and returns the last one that remains. It drops the older generation, and the records for it, if
+// they are incomplete.
+func (h *modelContents) cutJournal(base uint64) (end uint64) {
+	end = base
+	for h.journal[end+1] != nil {
+		end++
+	}
+	older := 1 - newest(h.slots)
+	first := base + 1
+	if s := &h.slots[older]; s.generation > 0 {
+		for first > s.seq+1 && h.journal[first-1] != nil {
+			first--
+		}
+		if first > s.seq+1 {
+			*s, h.states[older] = slot{}, nil
+			first = base + 1
+		}
+	}
+	maps.DeleteFunc(h.journal, func(seq uint64, _ []byte) bool { return seq < first || seq > end })
+	return end
+}
+
+// dropRepeated drops the older of two pending samples with one key. It returns how many of those that
+// the ledger counts are missing then.
+func (h *modelContents) dropRepeated() (missing uint64) {
+	latest := make(map[uint64]uint64)
+	for arrival, w := range h.pending {
+		latest[w.key] = max(latest[w.key], arrival)
+	}
+	maps.DeleteFunc(h.pending, func(arrival uint64, w pendingEntry) bool { return latest[w.key] != arrival })
+	if n := uint64(len(h.pending)); h.ledger != nil && h.ledger.pending > n {
+		return h.ledger.pending - n
+	}
+	return 0
 }
 
 // restore writes reconciled models to an empty database, the sealed list of taken
