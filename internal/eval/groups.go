@@ -79,8 +79,29 @@ func (s *Splits) cutGroups(t *dataset.Table) ([]split, error) {
 	case t.Origins == nil:
 		return nil, fmt.Errorf("%s: --split %s needs a file of signals, and -c with a stream that has them, or the column of the device: --device NAME", t.Name, s.By)
 	}
-	of := make([]int, len(t.Labels)) // the group of each row
-	var names []string
+	of, names := s.groupsOf(t)
+	if len(names) < 2 {
+		return nil, fmt.Errorf("%s: --split %s: the file has %d of them, want 2 or more", t.Name, s.By, len(names))
+	}
+	fold, held := s.foldGroups(names)
+	rows := rand.New(rand.NewPCG(s.Seed, 0)).Perm(len(of))
+	all := make([]split, len(held))
+	for f := range all {
+		all[f] = split{seed: s.Seed, held: held[f]}
+		for _, i := range rows {
+			if fold[of[i]] == f {
+				all[f].judge = append(all[f].judge, i)
+			} else {
+				all[f].learn = append(all[f].learn, i)
+			}
+		}
+	}
+	return all, nil
+}
+
+// groupsOf returns the group of each row, its device or recording, and the names of the groups.
+func (s *Splits) groupsOf(t *dataset.Table) (of []int, names []string) {
+	of = make([]int, len(t.Labels))
 	seen := map[any]int{}
 	for i, o := range t.Origins {
 		key, name := any(o.Device), cmp.Or(o.Device, "(no device)")
@@ -95,9 +116,11 @@ func (s *Splits) cutGroups(t *dataset.Table) ([]split, error) {
 		}
 		of[i] = g
 	}
-	if len(names) < 2 {
-		return nil, fmt.Errorf("%s: --split %s: the file has %d of them, want 2 or more", t.Name, s.By, len(names))
-	}
+	return of, names
+}
+
+// foldGroups returns the fold of each group, and what each fold holds out.
+func (s *Splits) foldGroups(names []string) (fold []int, held []string) {
 	folds := s.Folds
 	if folds == 0 {
 		folds = groupFolds
@@ -106,8 +129,8 @@ func (s *Splits) cutGroups(t *dataset.Table) ([]split, error) {
 		}
 	}
 	folds = min(folds, len(names))
-	fold := make([]int, len(names)) // of each group
-	held, members := make([]string, folds), make([]int, folds)
+	fold, held = make([]int, len(names)), make([]string, folds)
+	members := make([]int, folds)
 	order := rand.New(rand.NewPCG(s.Seed, 3)).Perm(len(names))
 	if folds == len(names) {
 		slices.Sort(order)
@@ -128,17 +151,5 @@ func (s *Splits) cutGroups(t *dataset.Table) ([]split, error) {
 			held[f] = fmt.Sprintf("%s and %d others", held[f], n-1)
 		}
 	}
-	rows := rand.New(rand.NewPCG(s.Seed, 0)).Perm(len(of))
-	all := make([]split, folds)
-	for f := range all {
-		all[f] = split{seed: s.Seed, held: held[f]}
-		for _, i := range rows {
-			if fold[of[i]] == f {
-				all[f].judge = append(all[f].judge, i)
-			} else {
-				all[f].learn = append(all[f].learn, i)
-			}
-		}
-	}
-	return all, nil
+	return fold, held
 }

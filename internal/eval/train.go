@@ -303,18 +303,10 @@ func (t *Training) train(ctx context.Context, trainer *train.Trainer, rows, judg
 		if !whole || (t.How.Batch == 0 && !trainer.Done() && int(trainer.Passes())%10 != 0) {
 			continue
 		}
-		point := report.TrainingPoint{Passes: trainer.Passes(), CPUSeconds: r.CPUSeconds, LogEvidence: trainer.Evidence(), Error: score.Real(math.NaN()), NLL: score.Real(math.NaN())}
-		line := fmt.Sprintf("pass %g  %.1f s  %.0f samples/s  log evidence %.4f", point.Passes, r.CPUSeconds, float64(learnt)/r.CPUSeconds, point.LogEvidence)
-		if judged != nil {
-			s, err := trainer.Score(judged)
-			if err != nil {
-				return nil, err
-			}
-			point.Error, point.NLL = score.Real(s.Error), score.Real(s.NLL)
-			r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1 = &s.Error, &s.NLL, &s.Brier, &s.ECE, &s.MacroF1
-			line += fmt.Sprintf("  held out: error %.4f  nll %.4f", s.Error, s.NLL)
+		line, err := addPoint(r, trainer, learnt, judged)
+		if err != nil {
+			return nil, err
 		}
-		r.Curve = append(r.Curve, point)
 		bar.Describe(line)
 		if !terminal.IsTerminal(errOut) && !t.Quiet {
 			fmt.Fprintln(out, line)
@@ -325,6 +317,24 @@ func (t *Training) train(ctx context.Context, trainer *train.Trainer, rows, judg
 		r.Rate = float64(learnt) / r.CPUSeconds
 	}
 	return r, nil
+}
+
+// addPoint adds a point to the curve of a report, with the scores of the rows that judge, if there are
+// some, and returns it as a line. learnt are the samples that were learnt in the time of the report.
+func addPoint(r *report.Training, trainer *train.Trainer, learnt int, judged *dataset.Part) (line string, err error) {
+	point := report.TrainingPoint{Passes: trainer.Passes(), CPUSeconds: r.CPUSeconds, LogEvidence: trainer.Evidence(), Error: score.Real(math.NaN()), NLL: score.Real(math.NaN())}
+	line = fmt.Sprintf("pass %g  %.1f s  %.0f samples/s  log evidence %.4f", point.Passes, r.CPUSeconds, float64(learnt)/r.CPUSeconds, point.LogEvidence)
+	if judged != nil {
+		s, err := trainer.Score(judged)
+		if err != nil {
+			return "", err
+		}
+		point.Error, point.NLL = score.Real(s.Error), score.Real(s.NLL)
+		r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1 = &s.Error, &s.NLL, &s.Brier, &s.ECE, &s.MacroF1
+		line += fmt.Sprintf("  held out: error %.4f  nll %.4f", s.Error, s.NLL)
+	}
+	r.Curve = append(r.Curve, point)
+	return line, nil
 }
 
 // checkOutput returns the error with which store would end after the last pass, as far as
