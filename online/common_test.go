@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"edge/online/fleet"
+	"edge/test/fleettest"
 )
 
 func sharedConfig() Config {
@@ -70,7 +71,7 @@ func TestBasisIsAdopted(t *testing.T) {
 		}
 	}
 	a, b := contribution(t, early, "x", 1), contribution(t, late, "x", 1)
-	if a.BasisEpoch != start.ID() || !bytes.Equal(encoded(t, a), encoded(t, b)) {
+	if a.BasisEpoch != start.ID() || !bytes.Equal(fleettest.Encode(t, a), fleettest.Encode(t, b)) {
 		t.Error("the contributions differ")
 	}
 	if got := correctly(t, late, all...); got < 0.8 {

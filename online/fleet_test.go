@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"edge/online/fleet"
+	"edge/test/fleettest"
 )
 
 // fleetConfig is small enough for many learners in one test.
@@ -62,12 +63,7 @@ func contribution(t testing.TB, l *Learner, member string, sequence uint64) *fle
 		t.Fatal(err)
 	}
 	c.Version = fleet.Version{Epoch: 1, Sequence: sequence}
-	data, err := c.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err = fleet.Decode(data)
-	if err != nil {
+	if c, err = fleet.Decode(fleettest.Encode(t, c)); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -140,7 +136,7 @@ func TestFleetLeavesTheOwnPosterior(t *testing.T) {
 		t.Error("a learner in a fleet alone teaches exponents")
 	}
 	b.SetExponents(nil)
-	if !bytes.Equal(encoded(t, a), encoded(t, b)) {
+	if !bytes.Equal(fleettest.Encode(t, a), fleettest.Encode(t, b)) {
 		t.Error("the contributions differ")
 	}
 	for h := range cfg.Horizons {
@@ -152,15 +148,6 @@ func TestFleetLeavesTheOwnPosterior(t *testing.T) {
 	if miss := answers(func(probs []float64) []float64 { return probs }); miss > 1e-12 {
 		t.Errorf("after the fleet an answer is %g beside that of a learner alone", miss)
 	}
-}
-
-func encoded(t *testing.T, c *fleet.Contribution) []byte {
-	t.Helper()
-	data, err := c.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 // A state holds the whole part in a fleet: the learner that is restored from it goes on

@@ -17,6 +17,7 @@ import (
 	"edge/online/fleet"
 	"edge/online/natural"
 	"edge/online/wire"
+	"edge/test/fleettest"
 )
 
 // liesConfig is small, and has all that a contribution may lie about.
@@ -247,11 +248,7 @@ func sealed(data []byte) []byte {
 func TestChangedContributions(t *testing.T) {
 	merge, rng, taken := receivers(t), rand.New(rand.NewPCG(3, 3)), 0
 	set := fleetOf(t, liesConfig(), 2, "c0", "c1", "c2")
-	data, err := set.Members()[0].AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain := unpacked(t, data)
+	plain := unpacked(t, fleettest.Encode(t, set.Members()[0]))
 	for range 40 {
 		changed := slices.Clone(plain)
 		for range 1 + rng.IntN(3) {
@@ -282,11 +279,7 @@ func mergeChanged(t *testing.T, data []byte, set *fleet.Set, merge func(*testing
 func FuzzMerge(f *testing.F) {
 	set := fleetOf(f, liesConfig(), 2, "c0", "c1", "c2")
 	merge := receivers(f)
-	data, err := set.Members()[0].AppendBinary(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(unpacked(f, data))
+	f.Add(unpacked(f, fleettest.Encode(f, set.Members()[0])))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) >= 8 {
 			mergeChanged(t, data, set, merge)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"edge/online/fleet"
+	"edge/test/fleettest"
 )
 
 // inUse returns the bytes of the heap that are in use.
@@ -24,7 +25,7 @@ func TestFleetMemory(t *testing.T) {
 	next()
 	var sent [][]byte
 	for _, c := range set.Members() {
-		sent = append(sent, encoded(t, c))
+		sent = append(sent, fleettest.Encode(t, c))
 	}
 	set, next = nil, nil
 	before := inUse()

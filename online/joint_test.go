@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"edge/online/fleet"
+	"edge/test/fleettest"
 )
 
 // Factors of exponents go through contribution, merge and state; a newcomer begins with them
@@ -14,7 +15,7 @@ func TestExponentsAreExchanged(t *testing.T) {
 	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
 	set := fleetOf(t, cfg, 2, all...)
 	publish := func(l *Learner, name string, sequence uint64) *fleet.Contribution {
-		c, err := fleet.Decode(encoded(t, contribution(t, l, name, sequence)))
+		c, err := fleet.Decode(fleettest.Encode(t, contribution(t, l, name, sequence)))
 		if err != nil {
 			t.Fatal(err)
 		}

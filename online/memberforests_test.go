@@ -10,6 +10,7 @@ import (
 
 	"edge/model"
 	"edge/online/fleet"
+	"edge/test/fleettest"
 )
 
 func forestFleetConfig() Config {
@@ -47,7 +48,7 @@ func TestMemberForestsLeaveTheOwnForest(t *testing.T) {
 	b.SetExponents(nil)
 	a.SetForest(nil)
 	b.SetForest(nil)
-	if !bytes.Equal(encoded(t, a), encoded(t, b)) {
+	if !bytes.Equal(fleettest.Encode(t, a), fleettest.Encode(t, b)) {
 		t.Error("the contributed sites differ")
 	}
 	set.Remove("m0")

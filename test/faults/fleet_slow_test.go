@@ -17,6 +17,7 @@ import (
 	"edge/online/fleet"
 	"edge/stream/membership"
 	"edge/test/files"
+	"edge/test/fleettest"
 	"edge/test/harness"
 )
 
@@ -180,9 +181,5 @@ func contributionOf(t *testing.T, l *online.Learner) []byte {
 		t.Fatal(err)
 	}
 	c.Epoch, c.Sequence = 1, 1
-	data, err := c.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return fleettest.Encode(t, c)
 }
