@@ -19,24 +19,24 @@ const (
 // follow sends server-sent events: node, a nodeView, and for ?model=NAME also model, a
 // modelView; first the present state, then each change, once a second. They end if a reload
 // removes the model.
-func (w *Server) follow(rw http.ResponseWriter, r *http.Request) {
+func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("model")
-	if name != "" && w.monitor.model(name) == nil {
-		refuseRequest(rw, http.StatusNotFound, noModel)
+	if name != "" && s.monitor.model(name) == nil {
+		refuseRequest(w, http.StatusNotFound, noModel)
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(w.closing, cancel)()
-	rw.Header().Set("Content-Type", "text/event-stream")
-	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.Timeouts.ViewerReads}
+	defer context.AfterFunc(s.closing, cancel)()
+	w.Header().Set("Content-Type", "text/event-stream")
+	events := eventStream{to: w, control: http.NewResponseController(w), timeout: s.Timeouts.ViewerReads}
 	timing.Every(ctx, followEvery, func() {
-		served := w.monitor.model(name) // a reload may have replaced or removed it
-		s.send("node", w.monitor.describeNode())
+		served := s.monitor.model(name) // a reload may have replaced or removed it
+		events.send("node", s.monitor.describeNode())
 		if served != nil {
-			s.send("model", w.monitor.describeModel(served))
+			events.send("model", s.monitor.describeModel(served))
 		}
-		if s.flush() != nil || served == nil && name != "" {
+		if events.flush() != nil || served == nil && name != "" {
 			cancel()
 		}
 	})

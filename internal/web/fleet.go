@@ -16,13 +16,13 @@ type fleetView struct {
 }
 
 // fleet answers with a model's part in a fleet.
-func (w *Server) fleet(rw http.ResponseWriter, served *Model) {
-	v, ok := w.monitor.deployment().Node.Fleet(served.Name)
+func (s *Server) fleet(w http.ResponseWriter, served *Model) {
+	v, ok := s.monitor.deployment().Node.Fleet(served.Name)
 	if !ok {
-		refuseRequest(rw, http.StatusNotFound, "the model is in no fleet: its configuration has no fleet.concept")
+		refuseRequest(w, http.StatusNotFound, "the model is in no fleet: its configuration has no fleet.concept")
 		return
 	}
-	reply(rw, http.StatusOK, fleetView{1, v})
+	reply(w, http.StatusOK, fleetView{1, v})
 }
 
 // inFleet reads a family of the models that are in a fleet. As those of metrics.go, this function and

@@ -13,31 +13,31 @@ import (
 
 // guard handles the rules of every request: its connection is not replaced meanwhile,
 // its Host is a name of this machine, and its body is bounded.
-func (w *Server) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := bounds.ConnOf(r.Context()); c != nil {
 			defer c.Serve()()
 		}
-		h := rw.Header()
+		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
-		body := &requestBody{ReadCloser: http.MaxBytesReader(rw, r.Body, maxBody)}
+		body := &requestBody{ReadCloser: http.MaxBytesReader(w, r.Body, maxBody)}
 		r.Body = body
 		if r.ContentLength != 0 {
 			defer func() {
 				if !body.ended { // otherwise the server would wait for the rest
-					_ = http.NewResponseController(rw).SetReadDeadline(time.Now().Add(-time.Second))
+					_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(-time.Second))
 				}
 			}()
 		}
-		if !w.hosts.has(r.Host) && !(r.Host == "" && isProbe(r)) { // some load balancers use HTTP/1.0, which has no Host
-			w.monitor.http.refuse(refusedHost)
+		if !s.hosts.has(r.Host) && !(r.Host == "" && isProbe(r)) { // some load balancers use HTTP/1.0, which has no Host
+			s.monitor.http.refuse(refusedHost)
 			h.Set("Connection", "close")
-			refuseRequest(rw, http.StatusForbidden, fmt.Sprintf("%.100q is not a name of this machine: use its address, or add the name to http.hosts", r.Host))
+			refuseRequest(w, http.StatusForbidden, fmt.Sprintf("%.100q is not a name of this machine: use its address, or add the name to http.hosts", r.Host))
 			return
 		}
-		next.ServeHTTP(rw, r)
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -59,70 +59,70 @@ func isProbe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Pa
 
 // probe serves a health check. A configured password is required for the details, not
 // for the result.
-func (w *Server) probe(examine func() health) http.HandlerFunc {
-	return func(rw http.ResponseWriter, r *http.Request) {
+func (s *Server) probe(examine func() health) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		h := examine()
-		if a, _ := w.admit(r); a != admitted {
+		if a, _ := s.admit(r); a != admitted {
 			h.Checks = nil
 		}
-		rw.Header().Set("Connection", "close") // a client that does not read cannot send further requests
-		reply(rw, h.code(), h)
-		_ = http.NewResponseController(rw).Flush() // while the connection cannot be replaced
+		w.Header().Set("Connection", "close") // a client that does not read cannot send further requests
+		reply(w, h.code(), h)
+		_ = http.NewResponseController(w).Flush() // while the connection cannot be replaced
 	}
 }
 
 // admit checks the password of a request and counts refusals.
-func (w *Server) admit(r *http.Request) (a admission, wait time.Duration) {
-	a, wait = w.password.check(r)
+func (s *Server) admit(r *http.Request) (a admission, wait time.Duration) {
+	a, wait = s.password.check(r)
 	switch {
 	case a == withoutPassword && !isProbe(r):
-		w.monitor.http.refuse(refusedNone)
+		s.monitor.http.refuse(refusedNone)
 	case a == wrongPassword:
-		w.monitor.http.refuse(refusedPassword)
+		s.monitor.http.refuse(refusedPassword)
 	case a == tooManyAttempts:
-		w.monitor.http.refuse(refusedAttempt)
+		s.monitor.http.refuse(refusedAttempt)
 	}
 	return a, wait
 }
 
 // authorised serves requests with the password, if one is configured.
-func (w *Server) authorised(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		switch a, wait := w.admit(r); a {
+func (s *Server) authorised(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch a, wait := s.admit(r); a {
 		case admitted:
-			next.ServeHTTP(rw, r)
+			next.ServeHTTP(w, r)
 		case tooManyAttempts:
-			retryAfter(rw, wait)
-			refuseRequest(rw, http.StatusTooManyRequests, "too many wrong passwords came from this address: wait, then give the right one")
+			retryAfter(w, wait)
+			refuseRequest(w, http.StatusTooManyRequests, "too many wrong passwords came from this address: wait, then give the right one")
 		default:
-			rw.Header().Set("WWW-Authenticate", `Basic realm="edge", charset="UTF-8"`)
-			refuseRequest(rw, http.StatusUnauthorized, "want the password that http.password names: with any user name, or as a token (Authorization: Bearer)")
+			w.Header().Set("WWW-Authenticate", `Basic realm="edge", charset="UTF-8"`)
+			refuseRequest(w, http.StatusUnauthorized, "want the password that http.password names: with any user name, or as a token (Authorization: Bearer)")
 		}
 	})
 }
 
 // limited serves a request within the bounds of t.
-func (w *Server) limited(t *bounds.Requests, reason string, next http.HandlerFunc) http.HandlerFunc {
-	return func(rw http.ResponseWriter, r *http.Request) {
+func (s *Server) limited(t *bounds.Requests, reason string, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		release, ok := t.Acquire(bounds.SourceOf(r.RemoteAddr))
 		if !ok {
-			w.busy(rw, reason, time.Second, "too many requests at a time")
+			s.busy(w, reason, time.Second, "too many requests at a time")
 			return
 		}
 		defer release()
-		next(rw, r)
+		next(w, r)
 	}
 }
 
 // busy refuses a request that may succeed later.
-func (w *Server) busy(rw http.ResponseWriter, reason string, wait time.Duration, why string) {
-	w.monitor.http.refuse(reason)
-	retryAfter(rw, wait)
-	rw.Header().Set("Connection", "close")
-	refuseRequest(rw, http.StatusServiceUnavailable, why+": try again")
+func (s *Server) busy(w http.ResponseWriter, reason string, wait time.Duration, why string) {
+	s.monitor.http.refuse(reason)
+	retryAfter(w, wait)
+	w.Header().Set("Connection", "close")
+	refuseRequest(w, http.StatusServiceUnavailable, why+": try again")
 }
 
 // retryAfter tells a client when to try again.
-func retryAfter(rw http.ResponseWriter, wait time.Duration) {
-	rw.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+func retryAfter(w http.ResponseWriter, wait time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 }

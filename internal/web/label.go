@@ -86,45 +86,45 @@ func setMember(ask *stream.LateLabel, key string, v gjson.Result) (err error) {
 }
 
 // label passes the label of a sample to the node, if the configuration allows it.
-func (w *Server) label(rw http.ResponseWriter, r *http.Request) {
-	model, d := r.PathValue("model"), w.monitor.deployment() // a reload may replace it while the body comes
+func (s *Server) label(w http.ResponseWriter, r *http.Request) {
+	model, d := r.PathValue("model"), s.monitor.deployment() // a reload may replace it while the body comes
 	switch media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); {
 	case !d.Config.Control.Enabled:
-		refuseRequest(rw, http.StatusForbidden, "labels are not taken here: control.enabled is false")
+		refuseRequest(w, http.StatusForbidden, "labels are not taken here: control.enabled is false")
 		return
 	case media != "application/json":
-		refuseRequest(rw, http.StatusUnsupportedMediaType, "want application/json")
+		refuseRequest(w, http.StatusUnsupportedMediaType, "want application/json")
 		return
 	case d.Model(model) == nil:
-		refuseRequest(rw, http.StatusNotFound, noModel)
+		refuseRequest(w, http.StatusNotFound, noModel)
 		return
 	case !d.Node.Stats().Models[model].Learning:
-		refuseRequest(rw, http.StatusConflict, "learning is switched off")
+		refuseRequest(w, http.StatusConflict, "learning is switched off")
 		return
 	}
 	ask, err := readLabel(r.Body)
 	if err != nil {
-		refuseRequest(rw, http.StatusBadRequest, err.Error())
+		refuseRequest(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	if ask.ID == "" { // a sample without an id can be labelled while it is the newest
-		if seq, ok := w.monitor.newest(model); !ok || seq != ask.Seq {
-			refuseRequest(rw, http.StatusConflict, "a newer sample has come, and this one has no id to find it by")
+		if seq, ok := s.monitor.newest(model); !ok || seq != ask.Seq {
+			refuseRequest(w, http.StatusConflict, "a newer sample has come, and this one has no id to find it by")
 			return
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), labelTimeout)
 	defer cancel()
 	ask.Model, ask.Source = model, "page"
-	err = w.monitor.deployment().Node.Label(ctx, ask)
+	err = s.monitor.deployment().Node.Label(ctx, ask)
 	var refusal *codec.Refusal
 	switch {
 	case err == nil:
-		w.monitor.Labelled(model, ask.Seq, fmt.Sprint(ask.Label))
-		reply(rw, http.StatusOK, map[string]string{"status": "ok"})
+		s.monitor.Labelled(model, ask.Seq, fmt.Sprint(ask.Label))
+		reply(w, http.StatusOK, map[string]string{"status": "ok"})
 	case errors.As(err, &refusal):
-		refuseRequest(rw, http.StatusUnprocessableEntity, refusal.Err.Error())
+		refuseRequest(w, http.StatusUnprocessableEntity, refusal.Err.Error())
 	default:
-		refuseRequest(rw, http.StatusServiceUnavailable, err.Error())
+		refuseRequest(w, http.StatusServiceUnavailable, err.Error())
 	}
 }

@@ -55,8 +55,8 @@ var pagePolicy = sync.OnceValue(func() string {
 })
 
 // servePage answers with the page.
-func servePage(rw http.ResponseWriter, _ *http.Request) {
-	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-	rw.Header().Set("Content-Security-Policy", pagePolicy())
-	fmt.Fprint(rw, page())
+func servePage(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", pagePolicy())
+	fmt.Fprint(w, page())
 }

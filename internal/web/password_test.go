@@ -57,12 +57,12 @@ func TestAttemptsByAddress(t *testing.T) {
 
 func TestPasswordRefusalsAreCounted(t *testing.T) {
 	t.Setenv("HTTP_PASSWORD", secretForTests)
-	w := Server{monitor: NewMonitor(), password: newPassword(config.HTTP{Password: mqtt.Secret{Env: "HTTP_PASSWORD"}}, slog.New(slog.DiscardHandler))}
+	s := Server{monitor: NewMonitor(), password: newPassword(config.HTTP{Password: mqtt.Secret{Env: "HTTP_PASSWORD"}}, slog.New(slog.DiscardHandler))}
 	for range freeAttempts + 2 {
-		w.admit(attempt("192.0.2.1:1000", "guess"))
+		s.admit(attempt("192.0.2.1:1000", "guess"))
 	}
-	w.admit(httptest.NewRequest("GET", "/", nil))
-	_, refused := w.monitor.http.snapshot()
+	s.admit(httptest.NewRequest("GET", "/", nil))
+	_, refused := s.monitor.http.snapshot()
 	if want := map[string]uint64{refusedPassword: freeAttempts, refusedAttempt: 2, refusedNone: 1}; !maps.Equal(nonzero(refused), want) {
 		t.Errorf("counted are %v, want %v", refused, want)
 	}
@@ -87,11 +87,11 @@ func TestNotServedOpen(t *testing.T) {
 		"certificate without a key": {config.HTTP{TLS: config.Certificate{Cert: good.Cert, Key: good.Cert}}, false},
 	} {
 		tc.cfg.Listen = "127.0.0.1:0"
-		w := NewServer(tc.cfg, m, slog.New(slog.DiscardHandler))
-		if served := w.listener != nil; served != tc.want {
+		s := NewServer(tc.cfg, m, slog.New(slog.DiscardHandler))
+		if served := s.listener != nil; served != tc.want {
 			t.Errorf("%s: is served: %v, want %v", name, served, tc.want)
 		}
-		w.Close()
+		s.Close()
 	}
 }
 

@@ -19,9 +19,9 @@ func TestListenWarns(t *testing.T) {
 	m.Follow(&Deployment{Config: new(config.Config)})
 	for listen, want := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true} {
 		var log harness.Log
-		w := NewServer(config.HTTP{Listen: listen}, m, slog.New(slog.NewTextHandler(&log, nil)))
-		w.Close()
-		if got := strings.Contains(log.String(), "can be reached from other machines"); got != want && w.listener != nil {
+		s := NewServer(config.HTTP{Listen: listen}, m, slog.New(slog.NewTextHandler(&log, nil)))
+		s.Close()
+		if got := strings.Contains(log.String(), "can be reached from other machines"); got != want && s.listener != nil {
 			t.Errorf("%s: warned: %v, want %v: %s", listen, got, want, &log)
 		}
 	}
@@ -31,10 +31,10 @@ func TestListenWarns(t *testing.T) {
 func TestFailureIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log harness.Log
-		w := NewServer(config.HTTP{Listen: "127.0.0.1:66666"}, NewMonitor(), slog.New(slog.NewTextHandler(&log, nil)))
+		s := NewServer(config.HTTP{Listen: "127.0.0.1:66666"}, NewMonitor(), slog.New(slog.NewTextHandler(&log, nil)))
 		ctx, end := context.WithTimeout(t.Context(), time.Hour)
 		defer end()
-		w.Run(ctx)
+		s.Run(ctx)
 		if n := strings.Count(log.String(), "invalid port"); n != 1 {
 			t.Errorf("%d lines in an hour, want 1: %.500s", n, &log)
 		}

@@ -18,26 +18,26 @@ const (
 
 // viewed serves an event stream within the bound. A browser whose stream ends connects again by
 // itself.
-func (w *Server) viewed(next http.HandlerFunc) http.HandlerFunc {
-	return func(rw http.ResponseWriter, r *http.Request) {
+func (s *Server) viewed(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		connection := bounds.ConnOf(r.Context())
-		leave, wait := w.viewers.Enter(bounds.SourceOf(r.RemoteAddr), w.Timeouts.ViewerStays, func() {
+		leave, wait := s.viewers.Enter(bounds.SourceOf(r.RemoteAddr), s.Timeouts.ViewerStays, func() {
 			cancel()
 			if connection != nil {
 				connection.Close() // a write to it may block
 			}
 		})
 		if leave == nil {
-			w.busy(rw, refusedViewer, wait, fmt.Sprintf("%d viewers follow already", w.viewers.Max))
+			s.busy(w, refusedViewer, wait, fmt.Sprintf("%d viewers follow already", s.viewers.Max))
 			return
 		}
 		defer leave()
 		if connection != nil {
 			_ = connection.SetWriteBuffer(viewerBuffer) // a small buffer shows earlier that a viewer does not read
 		}
-		rw.Header().Set("Connection", "close")
-		next(rw, r.WithContext(ctx))
+		w.Header().Set("Connection", "close")
+		next(w, r.WithContext(ctx))
 	}
 }
