@@ -9,97 +9,97 @@ import (
 	"edge/stream/topic"
 )
 
-// predictReading predicts a reading, of which l is the begin of an example, for every model of the
+// predictReading predicts a reading, of which e is the begin, for every model of the
 // stream. levels are those of its device; row is the row of the sample in the batch, or −1.
-func (w *worker) predictReading(it *item, r *codec.Reading, l example, levels []string, row int) {
-	src := l.from
+func (w *worker) predictReading(it *item, r *codec.Reading, e example, levels []string, row int) {
+	src := e.from
 	var sample uint64
 	if r.ID != "" {
-		sample, l.mayRepeat = sampleKey(src.identity, levels, r.ID), true
-		if !l.thin {
-			l.wait = waitKey(src.identity, levels, r.ID)
+		sample, e.mayRepeat = sampleKey(src.identity, levels, r.ID), true
+		if !e.thin {
+			e.wait = waitKey(src.identity, levels, r.ID)
 		}
 	} else if r.Label != "" {
-		l.key = it.entryKey(l.entry)
+		e.key = it.entryKey(e.entry)
 	}
 	for _, f := range src.feeds {
-		l.to, l.x = f.to, f.inputs(r.X)
+		e.to, e.x = f.to, f.inputs(r.X)
 		switch {
-		case l.own: // whatever was known when the sample was formed
-			l.key = exampleKey(sample, nil)
+		case e.own: // whatever was known when the sample was formed
+			e.key = exampleKey(sample, nil)
 		case r.ID != "":
-			l.key = exampleKey(sample, l.x)
+			e.key = exampleKey(sample, e.x)
 		}
-		w.predictExample(it, r, &l, row)
+		w.predictExample(it, r, &e, row)
 	}
 }
 
 // predictExample predicts an example of a reading for its model, publishes the prediction, and adds
 // the example to the item, unless the model cannot predict it.
-func (w *worker) predictExample(it *item, r *codec.Reading, l *example, row int) {
-	msg, m := it.msg, l.to
+func (w *worker) predictExample(it *item, r *codec.Reading, e *example, row int) {
+	msg, m := it.msg, e.to
 	recovering := m.Model.Status().Recovering // before the posterior, which may be newer
 	post := m.Model.Snapshot()
-	if err := m.fillMissing(l, post, l.from.impute); err != nil {
-		w.report.refuse(l.from, []*modelState{m}, msg, err)
+	if err := m.fillMissing(e, post, e.from.impute); err != nil {
+		w.report.refuse(e.from, []*modelState{m}, msg, err)
 		return
 	}
-	learned := r.Label != "" && !m.expectedOff() && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || l.detached || w.hasRoom())
+	learned := r.Label != "" && !m.expectedOff() && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || e.detached || w.hasRoom())
 	ahead := 0 // the order of the labels is not known while the model recovers
 	if !recovering {
-		ahead = m.ahead(l, post, learned)
+		ahead = m.ahead(e, post, learned)
 	}
-	probs, novelty, ws, err := w.predict(it.spare(), l.x, m, post, ahead, row)
+	probs, novelty, ws, err := w.predict(it.spare(), e.x, m, post, ahead, row)
 	if err != nil {
-		w.report.refuse(l.from, []*modelState{m}, msg, codec.Refuse(codec.Unpredictable, "model %s: %w", m.Name, err))
+		w.report.refuse(e.from, []*modelState{m}, msg, codec.Refuse(codec.Unpredictable, "model %s: %w", m.Name, err))
 		return
 	}
 	m.clipped.Add(uint64(ws.Clipped()))
-	if learned && !l.known && !recovering {
+	if learned && !e.known && !recovering {
 		m.inFlight++
 	}
 	doubt := m.aim.Threshold(*m.Model.Uncertainty())
-	l.probs, l.meta = probs, doubt.Meta(probs, novelty)
-	l.meta.Last, l.meta.Version = post.Pool.Order.Last+1, post.Version()
-	l.parts = it.spareParts()
+	e.probs, e.meta = probs, doubt.Meta(probs, novelty)
+	e.meta.Last, e.meta.Version = post.Pool.Order.Last+1, post.Version()
+	e.parts = it.spareParts()
 	if r.Label == "" { // the label may come late
-		l.parts = ws.AppendParts(l.parts)
+		e.parts = ws.AppendParts(e.parts)
 	}
-	l.epoch = post.Epoch
+	e.epoch = post.Epoch
 	m.seq++
-	l.seq = m.seq
+	e.seq = m.seq
 	p := &w.prediction
 	set := p.Set[:0]
 	*p = Prediction{
-		Node: w.node, Model: m.Name, Device: l.device, ID: r.ID, Seq: m.seq, Version: post.Version(),
-		X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty, PredictionSet: PredictionSet{set, doubt.Coverage},
-		Abstain: l.meta.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned,
-		raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived, course: l.course.value()},
+		Node: w.node, Model: m.Name, Device: e.device, ID: r.ID, Seq: m.seq, Version: post.Version(),
+		X: e.x, Classes: post.Classes(), Probs: probs, Novelty: novelty, PredictionSet: PredictionSet{set, doubt.Coverage},
+		Abstain: e.meta.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned,
+		raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived, course: e.course.value()},
 	}
 	if doubt.Coverage > 0 {
-		p.Set = doubt.AppendSet(set, probs, l.x)
+		p.Set = doubt.AppendSet(set, probs, e.x)
 		if k, known := classOf(post, r.Label); learned && known {
-			m.aim.JudgeNow(l.meta.Holds(probs, l.x, k), len(p.Set))
+			m.aim.JudgeNow(e.meta.Holds(probs, e.x, k), len(p.Set))
 		}
 	}
 	p.judge()
 	if post.Fleet != nil {
 		p.raw.fleet = w.reportFleet(m, post, ws)
 	}
-	l.query = w.ask(m, post, p, l, it, ws)
+	e.query = w.ask(m, post, p, e, it, ws)
 	w.publish(m, p)
-	it.examples = append(it.examples, *l)
+	it.examples = append(it.examples, *e)
 }
 
 // ahead returns how many labels after the last known one that of a sample comes; 0: it
 // is predicted without their order.
-func (m *modelState) ahead(l *example, post *model.Posterior, learned bool) int {
+func (m *modelState) ahead(e *example, post *model.Posterior, learned bool) int {
 	behind := m.behind(post.Pool.Order.Labels)
 	switch {
-	case l.known: // before the sample: the order would repeat it
+	case e.known: // before the sample: the order would repeat it
 	case learned:
 		return behind + 1
-	case l.wait != 0 && !m.expectedOff() && m.asker == nil: // requested labels have no order
+	case e.wait != 0 && !m.expectedOff() && m.asker == nil: // requested labels have no order
 		if lag := m.lag.Load(); lag != nil {
 			return lag.Ahead(m.seq+1, post.Record)
 		}
@@ -119,22 +119,22 @@ func classOf(post *model.Posterior, label string) (k int, known bool) {
 
 // fillMissing counts the missing features of a sample. With impute it replaces them by
 // the mean by which the model scales them.
-func (m *modelState) fillMissing(l *example, post *model.Posterior, impute bool) *codec.Refusal {
-	n := missing(l.x)
+func (m *modelState) fillMissing(e *example, post *model.Posterior, impute bool) *codec.Refusal {
+	n := missing(e.x)
 	if n == 0 {
 		return nil
 	}
 	m.missing.Add(uint64(n))
 	switch {
-	case n == len(l.x):
+	case n == len(e.x):
 		return codec.Refuse(codec.MissingFeature, "none of the features of model %s has a value", m.Name)
 	case !impute || post.Version() == 0: // before the first sample no mean is known
 		return nil
 	}
-	l.x = slices.Clone(l.x) // other models have other means
-	for j, v := range l.x {
+	e.x = slices.Clone(e.x) // other models have other means
+	for j, v := range e.x {
 		if v != v {
-			l.x[j] = post.Mean(j)
+			e.x[j] = post.Mean(j)
 		}
 	}
 	return nil

@@ -51,8 +51,8 @@ func (w *worker) handleReady() {
 // decodeBatch decodes several messages before their turn, and computes the common
 // part of the predictions for the first model that they are for.
 func (w *worker) decodeBatch() {
-	s := &w.batch
-	s.reset()
+	b := &w.batch
+	b.reset()
 	if len(w.ready) < 2 {
 		return
 	}
@@ -61,7 +61,7 @@ func (w *worker) decodeBatch() {
 			it.predecoded.src = nil // the message is refused in its turn
 		}
 	}
-	s.load()
+	b.load()
 }
 
 // predecode decodes a message if exactly one source receives it.
@@ -85,47 +85,47 @@ func (w *worker) predecode(it *item) (err error) {
 	return nil
 }
 
-func (s *batch) reset() { s.by, s.post, s.rows, s.x = nil, nil, 0, s.x[:0] }
+func (b *batch) reset() { b.by, b.post, b.rows, b.x = nil, nil, 0, b.x[:0] }
 
 // add adds samples, and returns the row of the first; −1 if some of them cannot be
 // predicted together with the earlier ones.
-func (s *batch) add(src *source, readings []codec.Reading) int {
+func (b *batch) add(src *source, readings []codec.Reading) int {
 	f := src.feeds[0]
-	if s.by == nil {
-		if s.post = f.to.Model.Snapshot(); !s.post.Built() {
+	if b.by == nil {
+		if b.post = f.to.Model.Snapshot(); !b.post.Built() {
 			return -1
 		}
-		s.by = f.to
+		b.by = f.to
 	}
-	if s.by != f.to || f.pick != nil || s.rows+len(readings) > maxBatchSamples {
+	if b.by != f.to || f.pick != nil || b.rows+len(readings) > maxBatchSamples {
 		return -1
 	}
-	before := len(s.x)
+	before := len(b.x)
 	for i := range readings {
 		x := readings[i].X
-		if x == nil || s.post.CheckInput(x) != nil || missing(x) > 0 { // missing features may be imputed
-			s.x = s.x[:before]
+		if x == nil || b.post.CheckInput(x) != nil || missing(x) > 0 { // missing features may be imputed
+			b.x = b.x[:before]
 			return -1
 		}
-		s.x = append(s.x, x...)
+		b.x = append(b.x, x...)
 	}
-	s.rows += len(readings)
-	return s.rows - len(readings)
+	b.rows += len(readings)
+	return b.rows - len(readings)
 }
 
 // load computes the common part of the predictions.
-func (s *batch) load() {
-	if s.by == nil || s.rows < 2 || s.post.Load(s.x, s.rows, s.ws) != nil {
-		s.by = nil
+func (b *batch) load() {
+	if b.by == nil || b.rows < 2 || b.post.Load(b.x, b.rows, b.ws) != nil {
+		b.by = nil
 	}
 }
 
 // predict predicts a sample, at a row of the batch or −1. It also returns the
 // workspace that it used.
 func (w *worker) predict(dst, x []float64, m *modelState, post *model.Posterior, ahead, row int) (probs []float64, novelty float64, ws *model.Workspace, err error) {
-	if s := &w.batch; row >= 0 && s.by == m && s.post.SameInputs(post) {
-		probs, novelty = post.AnswerTo(dst, row, ahead, s.ws)
-		return probs, novelty, s.ws, nil
+	if b := &w.batch; row >= 0 && b.by == m && b.post.SameInputs(post) {
+		probs, novelty = post.AnswerTo(dst, row, ahead, b.ws)
+		return probs, novelty, b.ws, nil
 	}
 	probs, novelty, err = post.PredictNextTo(dst, x, ahead, w.ws)
 	return probs, novelty, w.ws, err

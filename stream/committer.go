@@ -242,19 +242,19 @@ func (c *committer) add(ctx context.Context, it *item) bool {
 		c.group.unacked++
 	}
 	for i := range it.examples {
-		l := &it.examples[i]
-		if repeated && !l.detached {
-			c.countRepetitions(l)
+		e := &it.examples[i]
+		if repeated && !e.detached {
+			c.countRepetitions(e)
 			continue
 		}
-		more, err := c.process(it, l, now)
-		for ; more && err == nil; more, err = c.process(it, l, now) {
+		more, err := c.process(it, e, now)
+		for ; more && err == nil; more, err = c.process(it, e, now) {
 			if !c.commitPart(ctx) {
 				return false
 			}
 		}
 		if err != nil {
-			c.report.refuse(l.from, l.from.models, it.msg, codec.Refuse(codec.Fault, "%w", err))
+			c.report.refuse(e.from, e.from.models, it.msg, codec.Refuse(codec.Fault, "%w", err))
 		}
 	}
 	it.asked(false)

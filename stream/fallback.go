@@ -73,31 +73,31 @@ func (h hushed) Enabled(ctx context.Context, level slog.Level) bool {
 
 // run subscribes while the journal cannot be written, until ctx ends. It logs a connection if
 // none was needed for calmAfter: on a slow disk each label is an outage.
-func (o *fallback) run(ctx context.Context) {
-	if o == nil {
+func (f *fallback) run(ctx context.Context) {
+	if f == nil {
 		return
 	}
 	var calm time.Time
 	for {
 		var lasts <-chan time.Time
-		if o.degraded.Load() {
+		if f.degraded.Load() {
 			lasts = time.After(fallbackAfter)
 		}
 		select {
-		case <-o.changed:
+		case <-f.changed:
 			continue
 		case <-ctx.Done():
 			return
 		case <-lasts:
 		}
-		o.hush.Store(time.Now().Before(calm))
-		o.client.Log.Warn("a second connection subscribes to the streams, so that they are answered while the journal fails", "client_id", o.client.ID)
+		f.hush.Store(time.Now().Before(calm))
+		f.client.Log.Warn("a second connection subscribes to the streams, so that they are answered while the journal fails", "client_id", f.client.ID)
 		observing, end := context.WithCancel(ctx)
 		var life sync.WaitGroup
-		life.Go(func() { o.client.Run(observing) })
-		for o.degraded.Load() && ctx.Err() == nil {
+		life.Go(func() { f.client.Run(observing) })
+		for f.degraded.Load() && ctx.Err() == nil {
 			select {
-			case <-o.changed:
+			case <-f.changed:
 			case <-ctx.Done():
 			}
 		}

@@ -139,8 +139,8 @@ const exampleSize = 320
 func (it *item) size() int {
 	n := mqtt.MessageSize(it.msg)
 	for i := range it.examples {
-		l := &it.examples[i]
-		n += exampleSize + 8*(len(l.x)+len(l.probs)) + 4*len(l.parts)
+		e := &it.examples[i]
+		n += exampleSize + 8*(len(e.x)+len(e.probs)) + 4*len(e.parts)
 	}
 	return n
 }
@@ -152,20 +152,20 @@ const manyExamples = 16 // examples of an item that does not return to its pool
 // labelsByID reports whether the ids in the message identify a repetition of it. A late
 // label does not: it may undo a correction.
 func (it *item) labelsByID() bool {
-	return it.mutation == nil && !slices.ContainsFunc(it.examples, func(l example) bool {
-		return l.to == nil || l.label != "" && l.wait == 0 || l.made && !l.own
+	return it.mutation == nil && !slices.ContainsFunc(it.examples, func(e example) bool {
+		return e.to == nil || e.label != "" && e.wait == 0 || e.made && !e.own
 	})
 }
 
 // detached reports whether the item is committed even if its message is dropped.
 func (it *item) detached() bool {
-	return len(it.outdated) > 0 || slices.ContainsFunc(it.examples, func(l example) bool { return l.window.detached })
+	return len(it.outdated) > 0 || slices.ContainsFunc(it.examples, func(e example) bool { return e.window.detached })
 }
 
 // detach makes the item independent of its message, which comes again. It keeps the samples of
 // stages alone.
 func (it *item) detach() {
-	it.examples = slices.DeleteFunc(it.examples, func(l example) bool { return !l.window.detached })
+	it.examples = slices.DeleteFunc(it.examples, func(e example) bool { return !e.window.detached })
 	it.mutation = nil
 	it.msg.From, it.msg.QoS, it.msg.Ack = nil, 0, func() {}
 }

@@ -46,46 +46,46 @@ func newJoiner(s codec.Stream, counts *counters) *joiner {
 
 // add accepts a value and returns the sample that it completes, nil if the sample is
 // still incomplete.
-func (g *joiner) add(topic, device string, value float64, now time.Time) ([]float64, error) {
-	i, err := g.topics.Index(topic)
+func (j *joiner) add(topic, device string, value float64, now time.Time) ([]float64, error) {
+	i, err := j.topics.Index(topic)
 	if err != nil {
 		return nil, err
 	}
-	if len(g.names) == 1 {
+	if len(j.names) == 1 {
 		return []float64{value}, nil
 	}
 	if len(device) > maxCachedName {
 		return nil, codec.Refuse(codec.BadTopic, "the topic names a device with %d bytes, at most %d are kept", len(device), maxCachedName)
 	}
-	e := g.devices[device]
+	e := j.devices[device]
 	if e == nil {
-		for len(g.devices) >= g.max {
-			g.drop(g.order.Front())
+		for len(j.devices) >= j.max {
+			j.drop(j.order.Front())
 		}
-		d := len(g.names)
-		e = g.order.PushBack(&partialSample{device: strings.Clone(device), x: make([]float64, d), at: make([]time.Time, d)})
-		g.devices[device] = e
+		d := len(j.names)
+		e = j.order.PushBack(&partialSample{device: strings.Clone(device), x: make([]float64, d), at: make([]time.Time, d)})
+		j.devices[device] = e
 	}
-	g.order.MoveToBack(e)
+	j.order.MoveToBack(e)
 	u := e.Value.(*partialSample)
 	if !u.at[i].IsZero() {
-		g.counts.valuesUnused.Add(1)
+		j.counts.valuesUnused.Add(1)
 	}
 	u.x[i], u.at[i] = value, now
 	for _, at := range u.at {
-		if at.IsZero() || now.Sub(at) > g.window {
+		if at.IsZero() || now.Sub(at) > j.window {
 			return nil, nil
 		}
 	}
-	g.order.Remove(e)
-	delete(g.devices, device)
+	j.order.Remove(e)
+	delete(j.devices, device)
 	return u.x, nil
 }
 
 // refusal returns the error of a value that is none: on a topic of no feature that is the reason.
-func (g *joiner) refusal(topic string, err error) error {
-	if g != nil {
-		if _, other := g.topics.Index(topic); other != nil {
+func (j *joiner) refusal(topic string, err error) error {
+	if j != nil {
+		if _, other := j.topics.Index(topic); other != nil {
 			return other
 		}
 	}
@@ -93,12 +93,12 @@ func (g *joiner) refusal(topic string, err error) error {
 }
 
 // drop removes the values of a device.
-func (g *joiner) drop(e *list.Element) {
-	u := g.order.Remove(e).(*partialSample)
-	delete(g.devices, u.device)
+func (j *joiner) drop(e *list.Element) {
+	u := j.order.Remove(e).(*partialSample)
+	delete(j.devices, u.device)
 	for _, at := range u.at {
 		if !at.IsZero() {
-			g.counts.valuesUnused.Add(1)
+			j.counts.valuesUnused.Add(1)
 		}
 	}
 }

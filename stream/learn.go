@@ -11,14 +11,14 @@ import (
 )
 
 // countRepetitions counts the parts of a repeated example.
-func (c *committer) countRepetitions(l *example) {
-	if l.to != nil {
-		if l.label != "" {
-			c.countRepetition(l.to)
+func (c *committer) countRepetitions(e *example) {
+	if e.to != nil {
+		if e.label != "" {
+			c.countRepetition(e.to)
 		}
 		return
 	}
-	for _, late := range l.targets {
+	for _, late := range e.targets {
 		c.countRepetition(late.to)
 	}
 }
@@ -26,16 +26,16 @@ func (c *committer) countRepetitions(l *example) {
 // process handles an example, and reports true if the rest of it must wait until the group
 // is committed. It returns a panic as an error: the message is then acknowledged, or the
 // broker would send it again after every restart.
-func (c *committer) process(it *item, l *example, now time.Time) (more bool, err error) {
+func (c *committer) process(it *item, e *example, now time.Time) (more bool, err error) {
 	defer online.Recover(&err)
 	switch {
-	case l.to != nil:
-		c.expire(l.to, now)
-		c.takeSample(it, l, now)
-	case l.by != nil:
-		more = c.takeSelection(it, l, now)
+	case e.to != nil:
+		c.expire(e.to, now)
+		c.takeSample(it, e, now)
+	case e.by != nil:
+		more = c.takeSelection(it, e, now)
 	default:
-		c.takeLabel(it, l, now)
+		c.takeLabel(it, e, now)
 	}
 	return more, nil
 }
@@ -82,30 +82,30 @@ func (c *committer) countRepetition(m *modelState) {
 }
 
 // takeSample learns a labelled sample, or stores an unlabelled one until its label comes.
-func (c *committer) takeSample(it *item, l *example, now time.Time) {
-	m := l.to
-	waits := l.wait != 0 && m.Pending.Max > 0
-	one := l.pending(l.label != "" || waits)
-	before := m.pendingStore.get(l.wait)
-	if l.label != "" && m.learningOff() {
+func (c *committer) takeSample(it *item, e *example, now time.Time) {
+	m := e.to
+	waits := e.wait != 0 && m.Pending.Max > 0
+	one := e.pending(e.label != "" || waits)
+	before := m.pendingStore.get(e.wait)
+	if e.label != "" && m.learningOff() {
 		c.ignoreLabel(m)
-		m.last.set(one, l.device, now)
-		m.last.none = l.mayRepeat && c.seen(m, l.key)
+		m.last.set(one, e.device, now)
+		m.last.none = e.mayRepeat && c.seen(m, e.key)
 		return
 	}
 	if before != nil && !before.same(&one) {
-		c.countReuse(it, l)
+		c.countReuse(it, e)
 		before = nil
 	}
-	if l.label != "" && c.takeLabelled(it, l, one, before, now) {
+	if e.label != "" && c.takeLabelled(it, e, one, before, now) {
 		return
 	}
-	m.last.set(one, l.device, now)
+	m.last.set(one, e.device, now)
 	switch {
 	case !waits:
 	case before != nil:
 		c.countRepetition(m)
-	case c.seen(m, l.key):
+	case c.seen(m, e.key):
 		m.last.none = true
 		c.countRepetition(m)
 	default:
@@ -113,28 +113,28 @@ func (c *committer) takeSample(it *item, l *example, now time.Time) {
 		kept, dropped := m.pendingStore.add(one, now)
 		c.group.storePending(&kept.sample)
 		c.forget(m, dropped, &c.counts.pendingEvicted) // perhaps the sample itself
-		m.queries.close(l.wait, &m.queries.expired)    // of a sample that had the id before
-		if l.query != nil && m.pendingStore.get(l.wait) == kept {
-			c.ask(m, l.query, l.wait, now)
+		m.queries.close(e.wait, &m.queries.expired)    // of a sample that had the id before
+		if e.query != nil && m.pendingStore.get(e.wait) == kept {
+			c.ask(m, e.query, e.wait, now)
 		}
 	}
 }
 
 // pending returns the sample of an example as it is kept; with slices of its own if owned is true:
 // another item will use the memory.
-func (l *example) pending(owned bool) pendingSample {
+func (e *example) pending(owned bool) pendingSample {
 	one := pendingSample{
-		sample: online.Pending{Model: l.to.Name, Key: l.wait, X: l.x, Probs: l.probs, Parts: l.parts, Meta: l.meta, Epoch: l.epoch},
-		seq:    l.seq, device: l.device, fresh: true,
+		sample: online.Pending{Model: e.to.Name, Key: e.wait, X: e.x, Probs: e.probs, Parts: e.parts, Meta: e.meta, Epoch: e.epoch},
+		seq:    e.seq, device: e.device, fresh: true,
 	}
 	if s := &one.sample; owned {
 		s.X, s.Probs, s.Parts = slices.Clone(s.X), slices.Clone(s.Probs), slices.Clone(s.Parts)
 	}
-	if l.wait != 0 {
-		one.sample.Identity = l.key
+	if e.wait != 0 {
+		one.sample.Identity = e.key
 	}
-	if l.made {
-		one.sample.Device, one.sample.From, one.sample.To = l.device, l.window.from, l.window.to
+	if e.made {
+		one.sample.Device, one.sample.From, one.sample.To = e.device, e.window.from, e.window.to
 	}
 	return one
 }
@@ -142,22 +142,22 @@ func (l *example) pending(owned bool) pendingSample {
 // takeLabelled learns a sample with its label, or a correction of the label that it had. It reports
 // false if the label of a new sample is not accepted. before is the pending sample, nil if it was not
 // pending.
-func (c *committer) takeLabelled(it *item, l *example, one pendingSample, before *pendingSample, now time.Time) (taken bool) {
-	m, by := l.to, l.key // by: of the message
-	if l.wait != 0 {
-		by = it.entryKey(l.entry)
+func (c *committer) takeLabelled(it *item, e *example, one pendingSample, before *pendingSample, now time.Time) (taken bool) {
+	m, by := e.to, e.key // by: of the message
+	if e.wait != 0 {
+		by = it.entryKey(e.entry)
 	}
 	switch {
-	case before != nil && m.corrects(before, l.label) && !l.made: // a window that is formed again corrects nothing
-		if c.acceptLabel(it, l, m) {
-			c.correct(before, l, m, by, now)
+	case before != nil && m.corrects(before, e.label) && !e.made: // a window that is formed again corrects nothing
+		if c.acceptLabel(it, e, m) {
+			c.correct(before, e, m, by, now)
 		}
-	case l.mayRepeat && c.seen(m, l.key) || before != nil && before.sample.Label != "":
+	case e.mayRepeat && c.seen(m, e.key) || before != nil && before.sample.Label != "":
 		c.countRepetition(m)
-	case c.acceptLabel(it, l, m):
-		c.group.record(m, online.Event{Kind: online.Observe, Key: l.key, X: one.sample.X, Label: l.label, Weight: l.weight, Known: l.known})
-		m.last.set(one, l.device, now)
-		c.setLabel(m, one, before, l, by, now)
+	case c.acceptLabel(it, e, m):
+		c.group.record(m, online.Event{Kind: online.Observe, Key: e.key, X: one.sample.X, Label: e.label, Weight: e.weight, Known: e.known})
+		m.last.set(one, e.device, now)
+		c.setLabel(m, one, before, e, by, now)
 	default:
 		return false
 	}
@@ -166,15 +166,15 @@ func (c *committer) takeLabelled(it *item, l *example, one pendingSample, before
 
 // setLabel notes that a sample was labelled, so that another label can correct it.
 // before is the pending sample, nil if it was not pending.
-func (c *committer) setLabel(m *modelState, one pendingSample, before *pendingSample, l *example, by uint64, now time.Time) {
-	one.sample.Label, one.sample.By, one.sample.Parts = l.label, by, nil
+func (c *committer) setLabel(m *modelState, one pendingSample, before *pendingSample, e *example, by uint64, now time.Time) {
+	one.sample.Label, one.sample.By, one.sample.Parts = e.label, by, nil
 	one.stored = before != nil && before.stored
 	if before != nil && before.fresh && c.onLabel != nil {
-		seq, label := before.seq, l.label
+		seq, label := before.seq, e.label
 		c.group.afterCommit = append(c.group.afterCommit, func() { c.onLabel(m.Name, seq, label) })
 	}
-	if !m.last.none && (l.id == codec.LastID || m.last.sample.Key == one.sample.Key) {
-		m.last.sample.Label, m.last.sample.By = l.label, by
+	if !m.last.none && (e.id == codec.LastID || m.last.sample.Key == one.sample.Key) {
+		m.last.sample.Label, m.last.sample.By = e.label, by
 	}
 	if one.sample.Key == 0 {
 		return
@@ -216,65 +216,65 @@ func (p *pendingSample) same(other *pendingSample) bool {
 
 // countReuse counts a sample whose id another sample had, and logs a warning for the first
 // one of a stream.
-func (c *committer) countReuse(it *item, l *example) {
+func (c *committer) countReuse(it *item, e *example) {
 	c.counts.idReused.Add(1)
-	if l.from.idReused.Swap(true) {
+	if e.from.idReused.Swap(true) {
 		return
 	}
 	advice := `if it is the id of the device, set id: "" for the stream`
-	if l.device == "" {
+	if e.device == "" {
 		advice += "; if several devices number their samples, topic_template or device tells them apart"
 	}
-	c.log.Warn("an id came again with other features, and is treated as another sample", "stream", l.from.name, "topic", shortTopic(it.msg), "advice", advice)
-	c.report.event("", "id_reused", fmt.Sprintf("stream %s: samples with other features have the same id: %s", l.from.name, advice))
+	c.log.Warn("an id came again with other features, and is treated as another sample", "stream", e.from.name, "topic", shortTopic(it.msg), "advice", advice)
+	c.report.event("", "id_reused", fmt.Sprintf("stream %s: samples with other features have the same id: %s", e.from.name, advice))
 }
 
 // correct learns another label of a labelled sample.
-func (c *committer) correct(before *pendingSample, l *example, m *modelState, by uint64, now time.Time) {
+func (c *committer) correct(before *pendingSample, e *example, m *modelState, by uint64, now time.Time) {
 	p := before.sample
 	c.group.record(m, online.Event{
-		Kind: online.Correct, Key: by, X: p.X, Label: l.label, Name: p.Label, Probs: p.Probs, Meta: p.Meta, Weight: l.weight, Epoch: p.Epoch,
+		Kind: online.Correct, Key: by, X: p.X, Label: e.label, Name: p.Label, Probs: p.Probs, Meta: p.Meta, Weight: e.weight, Epoch: p.Epoch,
 	})
 	m.corrected.Add(1)
-	c.setLabel(m, *before, before, l, p.By, now)
+	c.setLabel(m, *before, before, e, p.By, now)
 }
 
 // acceptLabel reports whether the model accepts the label, and adds its class.
-func (c *committer) acceptLabel(it *item, l *example, m *modelState) bool {
+func (c *committer) acceptLabel(it *item, e *example, m *modelState) bool {
 	var err *codec.Refusal
-	switch reason := m.classes.refusal(l.label); reason {
+	switch reason := m.classes.refusal(e.label); reason {
 	case "":
-		_ = m.classes.change(c.group.next(), &online.Event{Kind: online.Observe, Label: l.label}) // it was checked
+		_ = m.classes.change(c.group.next(), &online.Event{Kind: online.Observe, Label: e.label}) // it was checked
 		return true
 	case codec.UnknownClass:
-		err = codec.Refuse(reason, "label %.80q is not one of the model's classes, which are closed", l.label)
+		err = codec.Refuse(reason, "label %.80q is not one of the model's classes, which are closed", e.label)
 	default:
-		err = codec.Refuse(reason, "label %.80q would be one class more than classes.max = %d", l.label, m.Classes.Max)
+		err = codec.Refuse(reason, "label %.80q would be one class more than classes.max = %d", e.label, m.Classes.Max)
 	}
-	c.report.refuse(l.from, []*modelState{m}, it.msg, err)
+	c.report.refuse(e.from, []*modelState{m}, it.msg, err)
 	return false
 }
 
 // takeLabel learns the samples of a late label.
-func (c *committer) takeLabel(it *item, l *example, now time.Time) {
+func (c *committer) takeLabel(it *item, e *example, now time.Time) {
 	var (
 		reached bool // a sample was found, or was labelled before
-		why     = unknownID(l.id)
+		why     = unknownID(e.id)
 		models  []*modelState
 	)
-	for i := range l.targets {
-		late := &l.targets[i]
+	for i := range e.targets {
+		late := &e.targets[i]
 		m := late.to
 		models = append(models, m)
 		c.expire(m, now)
-		p, err := c.find(l, late)
+		p, err := c.find(e, late)
 		switch {
 		case err != nil:
 			if why.Reason == codec.UnknownID {
 				why = err
 			}
 			continue
-		case p == nil || m.classes.same(p.sample.Label, l.label) || m.corrects(p, l.label) && l.mayRepeat && c.labelledBy(m, p, l.key):
+		case p == nil || m.classes.same(p.sample.Label, e.label) || m.corrects(p, e.label) && e.mayRepeat && c.labelledBy(m, p, e.key):
 			reached = true
 			c.countRepetition(m)
 			continue
@@ -284,36 +284,36 @@ func (c *committer) takeLabel(it *item, l *example, now time.Time) {
 			c.ignoreLabel(m)
 			continue
 		}
-		if !c.acceptLabel(it, l, m) {
+		if !c.acceptLabel(it, e, m) {
 			continue
 		}
-		c.learnLate(p, l, m, now)
+		c.learnLate(p, e, m, now)
 	}
 	if !reached {
-		c.report.refuse(l.from, models, it.msg, why)
+		c.report.refuse(e.from, models, it.msg, why)
 	}
 }
 
 // learnLate learns the late label of a sample, or a correction of it.
-func (c *committer) learnLate(p *pendingSample, l *example, m *modelState, now time.Time) {
+func (c *committer) learnLate(p *pendingSample, e *example, m *modelState, now time.Time) {
 	if p.sample.Label != "" {
-		c.correct(p, l, m, l.key, now)
+		c.correct(p, e, m, e.key, now)
 		return
 	}
 	c.recordDelay(m, p, now)
-	m.judgeSet(p, l.label)
+	m.judgeSet(p, e.label)
 	s := p.sample
 	key := s.Identity
-	if key == 0 || l.by == nil && m.pendingStore.get(s.Key) != p { // the newest sample, which has no id or is not pending
-		key = l.key
+	if key == 0 || e.by == nil && m.pendingStore.get(s.Key) != p { // the newest sample, which has no id or is not pending
+		key = e.key
 	}
 	if s.Probs == nil { // no class was known then: the learner must not judge with its present classes
 		s.Probs = []float64{}
 	}
 	c.group.record(m, online.Event{
-		Kind: online.Observe, Key: key, X: s.X, Label: l.label, Probs: s.Probs, Parts: s.Parts, Meta: s.Meta, Weight: l.weight, Epoch: s.Epoch,
+		Kind: online.Observe, Key: key, X: s.X, Label: e.label, Probs: s.Probs, Parts: s.Parts, Meta: s.Meta, Weight: e.weight, Epoch: s.Epoch,
 	})
-	c.setLabel(m, *p, p, l, l.key, now)
+	c.setLabel(m, *p, p, e, e.key, now)
 }
 
 // recordDelay records how late the label of a sample is, in time and in labels.
@@ -362,14 +362,14 @@ func (m *modelState) sharing(id string, of *devices) []uint64 {
 
 // find returns the sample of a late label in one model; nil if the sample was labelled
 // before and is not kept any more.
-func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.Refusal) {
+func (c *committer) find(e *example, late *labelTarget) (*pendingSample, *codec.Refusal) {
 	m := late.to
-	if l.id == codec.LastID {
+	if e.id == codec.LastID {
 		switch {
-		case l.mayRepeat && c.seen(m, l.key):
+		case e.mayRepeat && c.seen(m, e.key):
 			return nil, nil
 		case m.last.none:
-			return nil, unknownID(l.id)
+			return nil, unknownID(e.id)
 		case !late.of.have(m.last.device):
 			return nil, codec.Refuse(codec.UnknownID, "the newest sample of model %s is of device %.80q, not of %.80q: only an id finds an earlier one", m.Name, m.last.device, late.of.String())
 		}
@@ -380,9 +380,9 @@ func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.
 	}
 	keys := late.keys
 	if late.byID {
-		sharing := m.sharing(l.id, &late.of)
+		sharing := m.sharing(e.id, &late.of)
 		if len(sharing) > 1 {
-			return nil, ambiguous(l.id)
+			return nil, ambiguous(e.id)
 		}
 		keys = slices.Concat(keys, sharing)
 	}
@@ -392,16 +392,16 @@ func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.
 		}
 	}
 	if late.byID {
-		keys = append(keys, m.pendingStore.droppedWithID(waitKey("", nil, l.id))...)
+		keys = append(keys, m.pendingStore.droppedWithID(waitKey("", nil, e.id))...)
 	}
 	for _, k := range keys {
 		switch {
 		case !m.pendingStore.wasDropped(k):
-		case l.mayRepeat:
+		case e.mayRepeat:
 			return nil, nil
 		default:
-			return nil, codec.Refuse(codec.TooLate, "the sample with id %.80q was labelled before, and is not kept any more for a correction", l.id)
+			return nil, codec.Refuse(codec.TooLate, "the sample with id %.80q was labelled before, and is not kept any more for a correction", e.id)
 		}
 	}
-	return nil, unknownID(l.id)
+	return nil, unknownID(e.id)
 }

@@ -48,20 +48,20 @@ type goneSample struct {
 }
 
 // noteGone notes that a sample of a stage is not kept any more.
-func (w *pendingStore) noteGone(p *pendingSample) {
+func (s *pendingStore) noteGone(p *pendingSample) {
 	if p.sample.To == 0 {
 		return
 	}
-	if len(w.gone) == maxGone {
-		w.gone = slices.Delete(w.gone, 0, maxGone/4)
+	if len(s.gone) == maxGone {
+		s.gone = slices.Delete(s.gone, 0, maxGone/4)
 	}
-	w.gone = append(w.gone, goneSample{p.sample.Device, p.sample.From, p.sample.To, p.sample.Label})
+	s.gone = append(s.gone, goneSample{p.sample.Device, p.sample.From, p.sample.To, p.sample.Label})
 }
 
 // all yields every sample: first those that wait, then the labelled ones, each oldest
 // first.
-func (w *pendingStore) all(yield func(*pendingSample) bool) {
-	for _, l := range []*list.List{&w.unlabelled, &w.labelled} {
+func (s *pendingStore) all(yield func(*pendingSample) bool) {
+	for _, l := range []*list.List{&s.unlabelled, &s.labelled} {
 		for e := l.Front(); e != nil; e = e.Next() {
 			if !yield(e.Value.(*pendingSample)) {
 				return
@@ -84,91 +84,91 @@ type pendingSample struct {
 	stored bool   // the journal has the sample
 }
 
-func newPendingStore(limits Pending, recovered []online.Pending, now time.Time) (w *pendingStore, dropped []*pendingSample) {
-	w = &pendingStore{limits: limits, start: now, byKey: map[uint64]*list.Element{}, byID: map[uint64][]uint64{}}
+func newPendingStore(limits Pending, recovered []online.Pending, now time.Time) (s *pendingStore, dropped []*pendingSample) {
+	s = &pendingStore{limits: limits, start: now, byKey: map[uint64]*list.Element{}, byID: map[uint64][]uint64{}}
 	for i := range recovered {
-		w.base = max(w.base, recovered[i].Clock)
+		s.base = max(s.base, recovered[i].Clock)
 	}
 	for i := range recovered {
-		w.insert(&pendingSample{sample: recovered[i], stored: true})
+		s.insert(&pendingSample{sample: recovered[i], stored: true})
 	}
-	dropped = w.shrink()
-	w.commit()
-	return w, dropped
+	dropped = s.shrink()
+	s.commit()
+	return s, dropped
 }
 
-func (w *pendingStore) clock(now time.Time) time.Duration { return w.base + now.Sub(w.start) }
+func (s *pendingStore) clock(now time.Time) time.Duration { return s.base + now.Sub(s.start) }
 
 // len returns the number of samples that wait for their label.
-func (w *pendingStore) len() int { return w.unlabelled.Len() }
+func (s *pendingStore) len() int { return s.unlabelled.Len() }
 
 // list returns the list of a sample.
-func (w *pendingStore) list(p *pendingSample) *list.List {
+func (s *pendingStore) list(p *pendingSample) *list.List {
 	if p.sample.Label != "" {
-		return &w.labelled
+		return &s.labelled
 	}
-	return &w.unlabelled
+	return &s.unlabelled
 }
 
 func (p *pendingSample) size() int {
 	return pendingBytes + 8*(len(p.sample.X)+len(p.sample.Probs)) + 4*len(p.sample.Parts) + len(p.sample.Label) + max(len(p.sample.Device), len(p.device))
 }
 
-func (w *pendingStore) insert(p *pendingSample) {
-	if e := w.byKey[p.sample.Key]; e != nil {
-		w.remove(e)
+func (s *pendingStore) insert(p *pendingSample) {
+	if e := s.byKey[p.sample.Key]; e != nil {
+		s.remove(e)
 	}
-	l := w.list(p)
+	l := s.list(p)
 	at := l.Back()
 	for at != nil && at.Value.(*pendingSample).sample.Clock > p.sample.Clock {
 		at = at.Prev()
 	}
 	if at != nil {
-		w.byKey[p.sample.Key] = l.InsertAfter(p, at)
+		s.byKey[p.sample.Key] = l.InsertAfter(p, at)
 	} else {
-		w.byKey[p.sample.Key] = l.PushFront(p)
+		s.byKey[p.sample.Key] = l.PushFront(p)
 	}
-	w.changes = append(w.changes, change{p, false})
-	w.bytes += p.size()
+	s.changes = append(s.changes, change{p, false})
+	s.bytes += p.size()
 	id := idPart(p.sample.Key)
-	w.byID[id] = append(w.byID[id], p.sample.Key)
+	s.byID[id] = append(s.byID[id], p.sample.Key)
 }
 
 // setLimits changes the limits, and returns the samples that exceed them.
-func (w *pendingStore) setLimits(limits Pending) (dropped []*pendingSample) {
-	w.limits = limits
-	return w.shrink()
+func (s *pendingStore) setLimits(limits Pending) (dropped []*pendingSample) {
+	s.limits = limits
+	return s.shrink()
 }
 
 // commit makes the changes permanent; rollback undoes the changes since.
-func (w *pendingStore) commit() {
-	clear(w.changes)
-	w.changes = w.changes[:0]
+func (s *pendingStore) commit() {
+	clear(s.changes)
+	s.changes = s.changes[:0]
 }
 
-func (w *pendingStore) rollback() {
-	for _, c := range slices.Backward(w.changes) {
+func (s *pendingStore) rollback() {
+	for _, c := range slices.Backward(s.changes) {
 		if c.gone {
-			w.insert(c.sample)
-		} else if e := w.byKey[c.sample.sample.Key]; e != nil && e.Value == c.sample {
-			w.remove(e)
+			s.insert(c.sample)
+		} else if e := s.byKey[c.sample.sample.Key]; e != nil && e.Value == c.sample {
+			s.remove(e)
 		}
 	}
-	w.commit()
+	s.commit()
 }
 
 // add inserts a sample and returns the samples that made room for it. The age of the
 // sample starts now.
-func (w *pendingStore) add(p pendingSample, now time.Time) (kept *pendingSample, dropped []*pendingSample) {
-	p.sample.Clock = w.clock(now)
-	w.insert(&p)
-	return &p, w.shrink()
+func (s *pendingStore) add(p pendingSample, now time.Time) (kept *pendingSample, dropped []*pendingSample) {
+	p.sample.Clock = s.clock(now)
+	s.insert(&p)
+	return &p, s.shrink()
 }
 
 // oldest returns the oldest samples that may go, labelled ones first, until they have a
 // number of bytes together.
-func (w *pendingStore) oldest(bytes int, may func(*pendingSample) bool) (all []*pendingSample) {
-	for _, l := range []*list.List{&w.labelled, &w.unlabelled} {
+func (s *pendingStore) oldest(bytes int, may func(*pendingSample) bool) (all []*pendingSample) {
+	for _, l := range []*list.List{&s.labelled, &s.unlabelled} {
 		for e := l.Front(); e != nil && bytes > 0; e = e.Next() {
 			if p := e.Value.(*pendingSample); may(p) {
 				all, bytes = append(all, p), bytes-p.size()
@@ -179,49 +179,49 @@ func (w *pendingStore) oldest(bytes int, may func(*pendingSample) bool) (all []*
 }
 
 // drop removes samples for good: no rollback brings them back.
-func (w *pendingStore) drop(gone []*pendingSample) {
-	n := len(w.changes)
+func (s *pendingStore) drop(gone []*pendingSample) {
+	n := len(s.changes)
 	for _, p := range gone {
-		w.discard(w.byKey[p.sample.Key])
+		s.discard(s.byKey[p.sample.Key])
 	}
-	w.changes = w.changes[:n]
+	s.changes = s.changes[:n]
 }
 
 // discard removes a sample that is not kept any more, and notes that it was there.
-func (w *pendingStore) discard(e *list.Element) *pendingSample {
-	p := w.remove(e)
-	w.noteGone(p)
+func (s *pendingStore) discard(e *list.Element) *pendingSample {
+	p := s.remove(e)
+	s.noteGone(p)
 	if p.sample.Label != "" {
-		w.noteDropped(p.sample.Key)
+		s.noteDropped(p.sample.Key)
 	}
 	return p
 }
 
 // shrink removes the oldest samples above the limits, labelled ones first.
-func (w *pendingStore) shrink() (dropped []*pendingSample) {
-	for w.labelled.Len() > w.limits.Corrections || w.labelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
-		dropped = append(dropped, w.discard(w.labelled.Front()))
+func (s *pendingStore) shrink() (dropped []*pendingSample) {
+	for s.labelled.Len() > s.limits.Corrections || s.labelled.Len() > 0 && s.bytes > int(s.limits.MaxBytes) {
+		dropped = append(dropped, s.discard(s.labelled.Front()))
 	}
-	for w.unlabelled.Len() > w.limits.Max || w.unlabelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
-		dropped = append(dropped, w.discard(w.unlabelled.Front()))
+	for s.unlabelled.Len() > s.limits.Max || s.unlabelled.Len() > 0 && s.bytes > int(s.limits.MaxBytes) {
+		dropped = append(dropped, s.discard(s.unlabelled.Front()))
 	}
 	return dropped
 }
 
 // forgetLearnt removes the labelled samples.
-func (w *pendingStore) forgetLearnt() []*pendingSample {
-	limits := w.limits
-	w.limits.Corrections = 0
-	dropped := w.shrink()
-	w.limits = limits
+func (s *pendingStore) forgetLearnt() []*pendingSample {
+	limits := s.limits
+	s.limits.Corrections = 0
+	dropped := s.shrink()
+	s.limits = limits
 	return dropped
 }
 
 // expire removes the samples that exceed the TTL.
-func (w *pendingStore) expire(now time.Time) (dropped []*pendingSample) {
-	for _, l := range []*list.List{&w.unlabelled, &w.labelled} {
-		for e := l.Front(); e != nil && w.clock(now)-e.Value.(*pendingSample).sample.Clock > w.limits.TTL; e = l.Front() {
-			dropped = append(dropped, w.discard(e))
+func (s *pendingStore) expire(now time.Time) (dropped []*pendingSample) {
+	for _, l := range []*list.List{&s.unlabelled, &s.labelled} {
+		for e := l.Front(); e != nil && s.clock(now)-e.Value.(*pendingSample).sample.Clock > s.limits.TTL; e = l.Front() {
+			dropped = append(dropped, s.discard(e))
 		}
 	}
 	return dropped
@@ -229,11 +229,11 @@ func (w *pendingStore) expire(now time.Time) (dropped []*pendingSample) {
 
 // wasDropped reports whether the sample of a key was labelled in this run and is not
 // kept any more.
-func (w *pendingStore) wasDropped(key uint64) bool { return w.droppedKeys[key] }
+func (s *pendingStore) wasDropped(key uint64) bool { return s.droppedKeys[key] }
 
 // droppedWithID returns the keys of such samples with the id of key.
-func (w *pendingStore) droppedWithID(key uint64) (keys []uint64) {
-	for k := range w.droppedKeys {
+func (s *pendingStore) droppedWithID(key uint64) (keys []uint64) {
+	for k := range s.droppedKeys {
 		if idPart(k) == idPart(key) {
 			keys = append(keys, k)
 		}
@@ -242,16 +242,16 @@ func (w *pendingStore) droppedWithID(key uint64) (keys []uint64) {
 }
 
 // noteDropped notes that a labelled sample is not kept any more.
-func (w *pendingStore) noteDropped(key uint64) {
-	if len(w.droppedKeys) == maxDroppedKeys || w.droppedKeys == nil {
-		w.droppedKeys = map[uint64]bool{}
+func (s *pendingStore) noteDropped(key uint64) {
+	if len(s.droppedKeys) == maxDroppedKeys || s.droppedKeys == nil {
+		s.droppedKeys = map[uint64]bool{}
 	}
-	w.droppedKeys[key] = true
+	s.droppedKeys[key] = true
 }
 
 // get returns the sample of a key, nil without one.
-func (w *pendingStore) get(key uint64) *pendingSample {
-	e := w.byKey[key]
+func (s *pendingStore) get(key uint64) *pendingSample {
+	e := s.byKey[key]
 	if e == nil {
 		return nil
 	}
@@ -260,10 +260,10 @@ func (w *pendingStore) get(key uint64) *pendingSample {
 
 // sameID returns the keys of the unlabelled samples with the id of key; without any,
 // those of the labelled ones.
-func (w *pendingStore) sameID(key uint64) (keys []uint64) {
+func (s *pendingStore) sameID(key uint64) (keys []uint64) {
 	labelled := true
-	for _, k := range w.byID[idPart(key)] {
-		switch waits := w.get(k).sample.Label == ""; {
+	for _, k := range s.byID[idPart(key)] {
+		switch waits := s.get(k).sample.Label == ""; {
 		case waits && labelled:
 			keys, labelled = append(keys[:0], k), false
 		case waits || labelled:
@@ -274,23 +274,23 @@ func (w *pendingStore) sameID(key uint64) (keys []uint64) {
 }
 
 // removeKey removes and returns the sample of a key, nil without one.
-func (w *pendingStore) removeKey(key uint64) *pendingSample {
-	e := w.byKey[key]
+func (s *pendingStore) removeKey(key uint64) *pendingSample {
+	e := s.byKey[key]
 	if e == nil {
 		return nil
 	}
-	return w.remove(e)
+	return s.remove(e)
 }
 
-func (w *pendingStore) remove(e *list.Element) *pendingSample {
+func (s *pendingStore) remove(e *list.Element) *pendingSample {
 	p := e.Value.(*pendingSample)
-	w.list(p).Remove(e)
-	delete(w.byKey, p.sample.Key)
-	w.changes = append(w.changes, change{p, true})
-	w.bytes -= p.size()
+	s.list(p).Remove(e)
+	delete(s.byKey, p.sample.Key)
+	s.changes = append(s.changes, change{p, true})
+	s.bytes -= p.size()
 	id := idPart(p.sample.Key)
-	if w.byID[id] = slices.DeleteFunc(w.byID[id], func(key uint64) bool { return key == p.sample.Key }); len(w.byID[id]) == 0 {
-		delete(w.byID, id)
+	if s.byID[id] = slices.DeleteFunc(s.byID[id], func(key uint64) bool { return key == p.sample.Key }); len(s.byID[id]) == 0 {
+		delete(s.byID, id)
 	}
 	return p
 }

@@ -77,16 +77,16 @@ func (q *queries) prune(w *pendingStore) {
 
 // ask returns a query for a sample that was just predicted, nil if its label is not
 // worth one or the sample cannot wait for it.
-func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *example, it *item, ws *model.Workspace) *Query {
-	if m.asker == nil || l.label != "" || l.wait == 0 || m.Pending.Max == 0 || m.expectedOff() ||
-		it.answerOnly || it.msg.Dup && !l.detached || m.queries.len()+int(m.asking.Load()) >= maxOpen {
+func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, e *example, it *item, ws *model.Workspace) *Query {
+	if m.asker == nil || e.label != "" || e.wait == 0 || m.Pending.Max == 0 || m.expectedOff() ||
+		it.answerOnly || it.msg.Dup && !e.detached || m.queries.len()+int(m.asking.Load()) >= maxOpen {
 		return nil
 	}
 	score := m.asker.Score(p.Probs, post, ws)
 	if !m.asker.Select(score, post.Version(), it.msg.Arrived.Sub(w.started)) {
 		return nil
 	}
-	q := &Query{Prediction: new(Prediction), Reason: m.Active.Strategy, Score: score, Features: slices.Clone(l.x)}
+	q := &Query{Prediction: new(Prediction), Reason: m.Active.Strategy, Score: score, Features: slices.Clone(e.x)}
 	p.CopyTo(q.Prediction)
 	m.asking.Add(1)
 	return q
@@ -96,9 +96,9 @@ func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *exa
 // are committed without their message stay if stay is set.
 func (it *item) asked(stay bool) {
 	for i := range it.examples {
-		if l := &it.examples[i]; l.query != nil && !(stay && l.detached) {
-			l.to.asking.Add(-1)
-			l.query = nil
+		if e := &it.examples[i]; e.query != nil && !(stay && e.detached) {
+			e.to.asking.Add(-1)
+			e.query = nil
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (w *worker) locateSelection(it *item, src *source, r *codec.Reading, captur
 	if s.Seq > 0 && len(src.models) > 1 {
 		return codec.Refuse(codec.BadID, "seq numbers the predictions of one model: send the label to the topic of that model, or set model for these topics")
 	}
-	l := example{from: src, label: r.Label, weight: r.Weight, key: it.entryKey(0), mayRepeat: msg.Retained, chosen: chosen{by: s}}
+	e := example{from: src, label: r.Label, weight: r.Weight, key: it.entryKey(0), mayRepeat: msg.Retained, chosen: chosen{by: s}}
 	for _, m := range src.models {
 		target := labelTarget{to: m, span: span{device: s.Device, to: signal.FromTime(msg.Arrived)}}
 		if why := target.locate(src, msg.Topic, captured, m.streams, s.IDs...); why != nil {
@@ -64,9 +64,9 @@ func (w *worker) locateSelection(it *item, src *source, r *codec.Reading, captur
 				return codec.Refuse(codec.BadID, "from %.40s to %.40s is no range of time", s.From, s.To)
 			}
 		}
-		l.targets = append(l.targets, target)
+		e.targets = append(e.targets, target)
 	}
-	it.examples = append(it.examples, l)
+	it.examples = append(it.examples, e)
 	return nil
 }
 
@@ -101,22 +101,22 @@ func (t *labelTarget) locate(src *source, topic string, captured []string, strea
 // takeSelection learns the samples that a label names otherwise than by one id, and answers
 // what became of them once that is durable. It reports true if the group must be committed
 // before more of them are learnt.
-func (c *committer) takeSelection(it *item, l *example, now time.Time) (more bool) {
-	for ; l.done < len(l.targets); l.done++ {
-		t := &l.targets[l.done]
+func (c *committer) takeSelection(it *item, e *example, now time.Time) (more bool) {
+	for ; e.done < len(e.targets); e.done++ {
+		t := &e.targets[e.done]
 		m := t.to
 		if !t.chosen {
 			c.expire(m, now)
-			t.found, t.result = m.choose(l.by, t)
+			t.found, t.result = m.choose(e.by, t)
 			t.chosen = true
-			if err := c.refuseSelection(it, l, t); err != nil {
+			if err := c.refuseSelection(it, e, t); err != nil {
 				c.answer(m, t.result, err)
 				continue
 			}
 		}
 		for ; len(t.found) > 0; t.found = t.found[1:] {
 			switch p := t.found[0]; {
-			case m.classes.same(p.sample.Label, l.label):
+			case m.classes.same(p.sample.Label, e.label):
 				t.result.already++
 				c.countRepetition(m)
 			case m.learningOff():
@@ -126,7 +126,7 @@ func (c *committer) takeSelection(it *item, l *example, now time.Time) (more boo
 				return true
 			default:
 				t.result.labelled++
-				c.learnLate(p, l, m, now)
+				c.learnLate(p, e, m, now)
 			}
 		}
 		c.answer(m, t.result, nil)
@@ -135,7 +135,7 @@ func (c *committer) takeSelection(it *item, l *example, now time.Time) (more boo
 }
 
 // refuseSelection returns the reason why the chosen samples are not learnt, and reports it.
-func (c *committer) refuseSelection(it *item, l *example, t *labelTarget) error {
+func (c *committer) refuseSelection(it *item, e *example, t *labelTarget) error {
 	m := t.to
 	var why *codec.Refusal
 	switch n := len(t.found); {
@@ -143,14 +143,14 @@ func (c *committer) refuseSelection(it *item, l *example, t *labelTarget) error 
 		why = codec.Refuse(codec.TooLarge, "the label names %d samples, at most %d are learnt together: divide the range", n, maxSelected)
 	case n == 0 && len(t.result.shared) > 0:
 		why = ambiguous(t.result.shared[0])
-	case l.by.From == "" && n+t.result.already == 0:
+	case e.by.From == "" && n+t.result.already == 0:
 		why = codec.Refuse(codec.UnknownID, "no sample of that label waits: it never came, waited too long, made room for others, or is of a device that the topic does not name")
-	case n > 0 && !m.learningOff() && !c.acceptLabel(it, l, m): // which has reported it
-		return codec.Refuse(codec.UnknownClass, "the model does not accept label %.80q", l.label).Err
+	case n > 0 && !m.learningOff() && !c.acceptLabel(it, e, m): // which has reported it
+		return codec.Refuse(codec.UnknownClass, "the model does not accept label %.80q", e.label).Err
 	default:
 		return nil
 	}
-	c.report.refuse(l.from, []*modelState{m}, it.msg, why)
+	c.report.refuse(e.from, []*modelState{m}, it.msg, why)
 	return why.Err
 }
 

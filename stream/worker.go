@@ -177,7 +177,7 @@ func (w *worker) dropOwnLabel(src *source, msg *mqtt.Message, r *codec.Reading) 
 // with the id last.
 func (w *worker) forward(it *item) {
 	keeps := it.msg.QoS > 0 || it.mutation != nil || it.detached()
-	teaches := slices.ContainsFunc(it.examples, func(l example) bool { return l.label != "" || l.wait != 0 })
+	teaches := slices.ContainsFunc(it.examples, func(e example) bool { return e.label != "" || e.wait != 0 })
 	it.bytes = it.size()
 	if len(w.held) == 0 && w.out.offer(it) {
 		return
@@ -310,7 +310,7 @@ func (w *worker) join(src *source, msg *mqtt.Message, r *codec.Reading) (complet
 // locateLabel finds the samples of a label without features.
 func (w *worker) locateLabel(it *item, src *source, r *codec.Reading, captured []string, entry int) error {
 	msg := it.msg
-	l := example{
+	e := example{
 		from: src, label: r.Label, weight: r.Weight, chosen: chosen{id: r.ID},
 		key: it.entryKey(entry), mayRepeat: msg.Retained,
 	}
@@ -323,8 +323,8 @@ func (w *worker) locateLabel(it *item, src *source, r *codec.Reading, captured [
 		if why := late.locate(src, msg.Topic, captured, streams, r.ID); why != nil {
 			return why
 		}
-		l.targets = append(l.targets, late)
+		e.targets = append(e.targets, late)
 	}
-	it.examples = append(it.examples, l)
+	it.examples = append(it.examples, e)
 	return nil
 }

@@ -31,10 +31,10 @@ func DefaultConfig() Config {
 }
 
 // Validate reports every field that is out of range, joined.
-func (h Config) Validate() error {
+func (c Config) Validate() error {
 	return errors.Join(
-		field.Check(topic.Check(h.DiscoveryPrefix) == nil, "discovery_prefix", fmt.Sprintf("%q", h.DiscoveryPrefix), "a topic"),
-		field.Check(topic.Check(h.StatusTopic) == nil, "status_topic", fmt.Sprintf("%q", h.StatusTopic), "a topic"),
-		field.Check(h.ExpireAfter >= 0 && h.ExpireAfter%time.Second == 0, "expire_after", h.ExpireAfter, "0s or whole seconds"),
+		field.Check(topic.Check(c.DiscoveryPrefix) == nil, "discovery_prefix", fmt.Sprintf("%q", c.DiscoveryPrefix), "a topic"),
+		field.Check(topic.Check(c.StatusTopic) == nil, "status_topic", fmt.Sprintf("%q", c.StatusTopic), "a topic"),
+		field.Check(c.ExpireAfter >= 0 && c.ExpireAfter%time.Second == 0, "expire_after", c.ExpireAfter, "0s or whole seconds"),
 	)
 }

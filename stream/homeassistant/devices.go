@@ -127,6 +127,6 @@ func (h *Devices) Topic(model string) string { return h.Announcement(h.Node, mod
 func DeviceID(node, model string) string { return "edge_" + node + "_" + model }
 
 // Announcement returns the topic on which a node announces a model.
-func (h Config) Announcement(node, model string) string {
-	return h.DiscoveryPrefix + "/device/" + DeviceID(node, model) + "/config"
+func (c Config) Announcement(node, model string) string {
+	return c.DiscoveryPrefix + "/device/" + DeviceID(node, model) + "/config"
 }

@@ -124,20 +124,20 @@ func Encrypted(server string) bool {
 }
 
 // Validate reports every field that is out of range, joined.
-func (m Config) Validate() error {
+func (c Config) Validate() error {
 	errs := []error{
-		field.Check(len(m.Servers) > 0, "servers", "[]", "at least one address"),
-		field.Check(len(m.ClientID) <= 128 && (m.ClientID == "" || topic.Check(m.ClientID) == nil), "client_id", m.ClientID, "at most 128 bytes, without + and #"),
-		field.Check(m.Username != "" || m.Password.IsZero(), "username", `""`, "a name, since there is a password"),
-		field.Within("password", m.Password.Validate()),
-		field.Within("tls", m.TLS.Validate()),
-		field.Check(m.Keepalive >= time.Second && m.Keepalive <= 18*time.Hour && m.Keepalive%time.Second == 0, "keepalive", m.Keepalive, "whole seconds, 1s to 18h"),
-		field.Check(m.QoS == 0 || m.QoS == 1, "qos", m.QoS, "0 or 1"),
-		field.Check(m.MaxReconnectInterval >= 100*time.Millisecond && m.MaxReconnectInterval <= time.Hour, "max_reconnect_interval", m.MaxReconnectInterval, "100ms to 1h"),
-		field.Check(m.InflightWindow >= 1 && m.InflightWindow <= 1000, "inflight_window", m.InflightWindow, "1 to 1000"),
-		field.Within("ring", m.Ring.Validate()),
+		field.Check(len(c.Servers) > 0, "servers", "[]", "at least one address"),
+		field.Check(len(c.ClientID) <= 128 && (c.ClientID == "" || topic.Check(c.ClientID) == nil), "client_id", c.ClientID, "at most 128 bytes, without + and #"),
+		field.Check(c.Username != "" || c.Password.IsZero(), "username", `""`, "a name, since there is a password"),
+		field.Within("password", c.Password.Validate()),
+		field.Within("tls", c.TLS.Validate()),
+		field.Check(c.Keepalive >= time.Second && c.Keepalive <= 18*time.Hour && c.Keepalive%time.Second == 0, "keepalive", c.Keepalive, "whole seconds, 1s to 18h"),
+		field.Check(c.QoS == 0 || c.QoS == 1, "qos", c.QoS, "0 or 1"),
+		field.Check(c.MaxReconnectInterval >= 100*time.Millisecond && c.MaxReconnectInterval <= time.Hour, "max_reconnect_interval", c.MaxReconnectInterval, "100ms to 1h"),
+		field.Check(c.InflightWindow >= 1 && c.InflightWindow <= 1000, "inflight_window", c.InflightWindow, "1 to 1000"),
+		field.Within("ring", c.Ring.Validate()),
 	}
-	for _, s := range m.Servers {
+	for _, s := range c.Servers {
 		u, err := url.Parse(s)
 		first, _, _ := strings.Cut(s, ":")
 		switch {
@@ -158,9 +158,9 @@ func (m Config) Validate() error {
 			errs = append(errs, field.Check(err == nil && port >= 1 && port <= 65535, "servers", s, "a port of 1 to 65535"))
 		}
 	}
-	for level := range strings.SplitSeq(m.BaseTopic, "/") {
+	for level := range strings.SplitSeq(c.BaseTopic, "/") {
 		if !topic.IsName(level) {
-			errs = append(errs, field.Check(false, "base_topic", m.BaseTopic, "levels of [a-z0-9_-], no / at either end"))
+			errs = append(errs, field.Check(false, "base_topic", c.BaseTopic, "levels of [a-z0-9_-], no / at either end"))
 			break
 		}
 	}

@@ -27,20 +27,20 @@ const plainPayload = 8 << 20 // largest payload that a client of the tools reads
 // messages in order, one attempt at the first connection. It reads password and
 // certificates; no error contains them. A packet from the broker that the standard
 // forbids ends the connection with a ProtocolError. A payload above 8 MiB is cut.
-func (m Config) ClientOptions(id string) (*paho.ClientOptions, error) {
-	password, err := m.Password.Resolve()
+func (c Config) ClientOptions(id string) (*paho.ClientOptions, error) {
+	password, err := c.Password.Resolve()
 	if err != nil {
 		return nil, fmt.Errorf("mqtt: mqtt.password: %w", err)
 	}
-	tlsConfig, err := m.TLS.load()
+	tlsConfig, err := c.TLS.load()
 	if err != nil {
 		return nil, fmt.Errorf("mqtt: mqtt.tls: %w", err)
 	}
 	opts := paho.NewClientOptions().
 		SetClientID(id).
-		SetUsername(m.Username).SetPassword(password).
+		SetUsername(c.Username).SetPassword(password).
 		SetProtocolVersion(4).SetOrderMatters(true).
-		SetKeepAlive(m.Keepalive).SetPingTimeout(pingTimeout).
+		SetKeepAlive(c.Keepalive).SetPingTimeout(pingTimeout).
 		SetConnectTimeout(connectTimeout).SetWriteTimeout(writeTimeout).
 		SetConnectRetry(false).
 		SetTLSConfig(tlsConfig).
@@ -51,7 +51,7 @@ func (m Config) ClientOptions(id string) (*paho.ClientOptions, error) {
 			}
 			return plainConn{newFrameConn(nc, plainPayload, writeTimeout)}, nil
 		})
-	for _, s := range m.Servers {
+	for _, s := range c.Servers {
 		opts.AddBroker(s)
 	}
 	return opts, nil

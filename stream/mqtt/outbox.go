@@ -19,13 +19,13 @@ type Publication struct {
 }
 
 // size is the number of bytes by which the outbox and the broker bound a publication.
-func (m *Publication) size() int { return len(m.Topic) + len(m.Payload) }
+func (p *Publication) size() int { return len(p.Topic) + len(p.Payload) }
 
 // Free returns the memory of a publication that was published to its pool.
-func (m *Publication) Free() {
-	if m.home != nil && cap(m.Payload) <= maxPooledBytes {
-		m.Retained = false
-		m.home.Put(m)
+func (p *Publication) Free() {
+	if p.home != nil && cap(p.Payload) <= maxPooledBytes {
+		p.Retained = false
+		p.home.Put(p)
 	}
 }
 
