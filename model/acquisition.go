@@ -144,16 +144,16 @@ type contest struct {
 
 // info is the mutual information between label and a, for the classes in the
 // contest; eps is the label noise, over all classes.
-func (b *contest) info(grid *Grid, eps, classes float64) float64 {
-	if b.n == 2 {
-		return b.pair(eps, classes)
+func (c *contest) info(grid *Grid, eps, classes float64) float64 {
+	if c.n == 2 {
+		return c.pair(eps, classes)
 	}
-	return b.many(grid, eps, classes)
+	return c.many(grid, eps, classes)
 }
 
 // entropy is that of a label whose class is right with 1−ε, for the probabilities
 // of the classes in the contest; the others have ε/C each.
-func (b *contest) entropy(p []float64, eps, classes float64) (h float64) {
+func (c *contest) entropy(p []float64, eps, classes float64) (h float64) {
 	floor := eps / classes
 	for _, v := range p {
 		if v = (1-eps)*v + floor; v > 0 {
@@ -164,20 +164,20 @@ func (b *contest) entropy(p []float64, eps, classes float64) (h float64) {
 }
 
 // pair is the mutual information with two classes: only d = a_1 − a_2 counts.
-func (b *contest) pair(eps, classes float64) float64 {
-	mean, sd := b.mean[0]-b.mean[1], math.Sqrt(b.spread[0]+b.spread[1])
-	width := math.Sqrt(b.noise[0] + b.noise[1])
+func (c *contest) pair(eps, classes float64) float64 {
+	mean, sd := c.mean[0]-c.mean[1], math.Sqrt(c.spread[0]+c.spread[1])
+	width := math.Sqrt(c.noise[0] + c.noise[1])
 	if sd < 1e-6*width {
 		return 0
 	}
 	at := func(d, scale float64) float64 {
 		z := d / scale / math.Sqrt2
 		p := [2]float64{0.5 * math.Erfc(-z), 0.5 * math.Erfc(z)}
-		return b.entropy(p[:], eps, classes)
+		return c.entropy(p[:], eps, classes)
 	}
 	// Far from 0 the label is certain up to ε: only the excess over that entropy is
 	// integrated, where both it and the density of d are not negligible.
-	certain := b.entropy([]float64{1, 0}, eps, classes)
+	certain := c.entropy([]float64{1, 0}, eps, classes)
 	lo, hi := max(mean-6*sd, -6*width), min(mean+6*sd, 6*width)
 	expected := certain
 	if hi > lo {
@@ -192,26 +192,26 @@ func (b *contest) pair(eps, classes float64) float64 {
 }
 
 // many is the mutual information with several classes, by quasi-random points.
-func (b *contest) many(grid *Grid, eps, classes float64) float64 {
-	n := b.n
-	if b.quasi[n] == nil {
-		b.quasi[n] = quasiNormal(draws, n)
+func (c *contest) many(grid *Grid, eps, classes float64) float64 {
+	n := c.n
+	if c.quasi[n] == nil {
+		c.quasi[n] = quasiNormal(draws, n)
 	}
-	sum, p := b.sum[:n], b.p[:n]
+	sum, p := c.sum[:n], c.p[:n]
 	clear(sum)
 	var expected float64
 	for s := range draws {
-		z := b.quasi[n][s*n : (s+1)*n]
+		z := c.quasi[n][s*n : (s+1)*n]
 		for i := range n {
-			b.a[i] = b.mean[i] + math.Sqrt(b.spread[i])*z[i]
+			c.a[i] = c.mean[i] + math.Sqrt(c.spread[i])*z[i]
 		}
-		grid.Probs(p, b.a[:n], b.noise[:n], Coarse)
+		grid.Probs(p, c.a[:n], c.noise[:n], Coarse)
 		for i, v := range p {
 			sum[i] += v / draws
 		}
-		expected += b.entropy(p, eps, classes) / draws
+		expected += c.entropy(p, eps, classes) / draws
 	}
-	return max(b.entropy(sum, eps, classes)-expected, 0)
+	return max(c.entropy(sum, eps, classes)-expected, 0)
 }
 
 // quasiNormal returns n points of dim independent standard normal values, by the

@@ -65,28 +65,28 @@ type forecast struct {
 //	λ^ahead·[b = a] + (1 − λ^ahead)·π_b,   λ = (R_aa − π_a)/(1 − π_a)
 //
 // with R that of the distance 1.
-func (b *forecast) expect(o *Order, ahead int) bool {
-	c := len(b.pi)
+func (f *forecast) expect(o *Order, ahead int) bool {
+	c := len(f.pi)
 	if ahead < 1 || ahead > FarAhead || c < 2 || o.Last < 0 || o.Last >= c || len(o.Steps) < bits.Len(uint(ahead)) {
 		return false
 	}
-	b.paths, b.next = grow(b.paths, Paths*c), grow(b.next, c)
-	counted, dwelt := b.paths[:c], b.paths[c:]
+	f.paths, f.next = grow(f.paths, Paths*c), grow(f.next, c)
+	counted, dwelt := f.paths[:c], f.paths[c:]
 	clear(counted)
 	counted[o.Last] = 1
-	o.Steps[0].stepTo(dwelt, counted, b.pi)
+	o.Steps[0].stepTo(dwelt, counted, f.pi)
 	if ahead == 1 {
 		copy(counted, dwelt)
 	}
 	for j := bits.Len(uint(ahead)) - 1; j >= 0 && ahead > 1; j-- {
 		if ahead>>j&1 == 1 {
-			o.Steps[j].stepTo(b.next, counted, b.pi)
-			copy(counted, b.next)
+			o.Steps[j].stepTo(f.next, counted, f.pi)
+			copy(counted, f.next)
 		}
 	}
-	pi := b.pi[o.Last]
+	pi := f.pi[o.Last]
 	stays := math.Pow(max((dwelt[o.Last]-pi)/(1-pi), 0), float64(ahead))
-	for k, v := range b.pi {
+	for k, v := range f.pi {
 		dwelt[k] = (1 - stays) * v
 	}
 	dwelt[o.Last] += stays
@@ -94,10 +94,10 @@ func (b *forecast) expect(o *Order, ahead int) bool {
 }
 
 // weighPaths sets b.ratio by the mixture of the paths.
-func (b *forecast) weighPaths(o *Order) {
-	c := len(b.pi)
-	for k, pi := range b.pi {
-		b.ratio[k] = math.Log(max(o.Paths[0]*b.paths[k]+o.Paths[1]*b.paths[c+k], floorProb) / pi)
+func (f *forecast) weighPaths(o *Order) {
+	c := len(f.pi)
+	for k, pi := range f.pi {
+		f.ratio[k] = math.Log(max(o.Paths[0]*f.paths[k]+o.Paths[1]*f.paths[c+k], floorProb) / pi)
 	}
 }
 
@@ -123,9 +123,9 @@ func (p *Posterior) pool(dst []float64, b *forecast) {
 }
 
 // reserve makes room for c classes.
-func (b *forecast) reserve(c int) {
-	b.pi, b.logp, b.ratio = grow(b.pi, c), grow(b.logp, c), grow(b.ratio, c)
-	b.members = grow(b.members, len(Members)*c)
+func (f *forecast) reserve(c int) {
+	f.pi, f.logp, f.ratio = grow(f.pi, c), grow(f.logp, c), grow(f.ratio, c)
+	f.members = grow(f.members, len(Members)*c)
 }
 
 // combine stores the mixture of the members' answers in dst.

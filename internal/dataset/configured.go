@@ -13,17 +13,17 @@ import (
 
 // Configure makes files those of a model of a configuration: with the signals of its stream, and
 // with its labels.
-func (d *Options) Configure(c *config.Config, model string) (err error) {
+func (o *Options) Configure(c *config.Config, model string) (err error) {
 	streams := c.Models[model].Streams
-	if d.Raw, err = rawAmong(c, streams, d.Stream); err != nil {
+	if o.Raw, err = rawAmong(c, streams, o.Stream); err != nil {
 		return err
 	}
-	if d.Raw != nil {
-		d.SetTopicLabels(c, model, d.Raw.Name)
+	if o.Raw != nil {
+		o.SetTopicLabels(c, model, o.Raw.Name)
 	} else if len(streams) > 0 {
 		s := c.Streams[streams[0]]
-		d.OwnLabel, d.Labels.Map = codec.PlainName(s.Label), codec.NewLabelMap(s.LabelMap)
-		d.SetTopicLabels(c, model, streams[0])
+		o.OwnLabel, o.Labels.Map = codec.PlainName(s.Label), codec.NewLabelMap(s.LabelMap)
+		o.SetTopicLabels(c, model, streams[0])
 	}
 	return nil
 }

@@ -22,50 +22,50 @@ type Options struct {
 }
 
 // Check validates the flags and sets the fields of Format.
-func (d *Options) Check() error {
-	if !slices.Contains([]string{"", "yes", "no", "auto"}, d.Header) {
-		return fmt.Errorf("--header %s: want yes, no or auto", d.Header)
+func (o *Options) Check() error {
+	if !slices.Contains([]string{"", "yes", "no", "auto"}, o.Header) {
+		return fmt.Errorf("--header %s: want yes, no or auto", o.Header)
 	}
-	switch d.DecimalWord {
+	switch o.DecimalWord {
 	case "":
 	case "point", ".":
-		d.Decimal = '.'
+		o.Decimal = '.'
 	case "comma", ",":
-		d.Decimal = ','
+		o.Decimal = ','
 	default:
-		return fmt.Errorf("--decimal %s: want point or comma", d.DecimalWord)
+		return fmt.Errorf("--decimal %s: want point or comma", o.DecimalWord)
 	}
 	named := map[string]rune{"tab": '\t', `\t`: '\t', "comma": ',', "semicolon": ';', "pipe": '|', "space": ' '}
-	r, size := utf8.DecodeRuneInString(d.SeparatorWord)
+	r, size := utf8.DecodeRuneInString(o.SeparatorWord)
 	switch {
-	case d.SeparatorWord == "":
-	case named[strings.ToLower(d.SeparatorWord)] != 0:
-		d.Separator = named[strings.ToLower(d.SeparatorWord)]
-	case size != len(d.SeparatorWord) || r >= utf8.RuneSelf || strings.ContainsRune("\"\r\n\x00#.+-", r) || r >= '0' && r <= '9':
-		return fmt.Errorf("--separator %q: want one character, such as ; or |, or tab, or space", d.SeparatorWord)
+	case o.SeparatorWord == "":
+	case named[strings.ToLower(o.SeparatorWord)] != 0:
+		o.Separator = named[strings.ToLower(o.SeparatorWord)]
+	case size != len(o.SeparatorWord) || r >= utf8.RuneSelf || strings.ContainsRune("\"\r\n\x00#.+-", r) || r >= '0' && r <= '9':
+		return fmt.Errorf("--separator %q: want one character, such as ; or |, or tab, or space", o.SeparatorWord)
 	default:
-		d.Separator = r
+		o.Separator = r
 	}
 	return nil
 }
 
 // Of returns the format of a file for a model with these features; with nil, for
 // a model whose features are the columns.
-func (d *Options) Of(features []string) Format {
-	f := d.Format
-	f.Features, f.Device, f.Time = features, d.DeviceColumn, d.TimeColumn
+func (o *Options) Of(features []string) Format {
+	f := o.Format
+	f.Features, f.Device, f.Time = features, o.DeviceColumn, o.TimeColumn
 	return f
 }
 
 // Warn writes the doubt about a file (File.Doubt), once for each file.
-func (d *Options) Warn(w io.Writer, path, doubt string) {
-	if doubt == "" || d.warned[path] {
+func (o *Options) Warn(w io.Writer, path, doubt string) {
+	if doubt == "" || o.warned[path] {
 		return
 	}
-	if d.warned == nil {
-		d.warned = map[string]bool{}
+	if o.warned == nil {
+		o.warned = map[string]bool{}
 	}
-	d.warned[path] = true
+	o.warned[path] = true
 	if path == "-" {
 		path = stdin
 	}

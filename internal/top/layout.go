@@ -57,105 +57,105 @@ type segment struct {
 }
 
 // row joins the segments by two spaces and cuts them to the width.
-func (p *layout) row(segments ...segment) string {
+func (l *layout) row(segments ...segment) string {
 	var parts []string
 	for _, s := range segments {
 		if s.text != "" {
 			parts = append(parts, s.style.Render(s.text))
 		}
 	}
-	return fit(strings.Join(parts, "  "), p.width)
+	return fit(strings.Join(parts, "  "), l.width)
 }
 
 // fit cuts a text to a width.
 func fit(s string, width int) string { return ansi.Truncate(s, width, "…") }
 
 // lines returns the lines of v.
-func (p *layout) lines(v *view) []string {
-	p.width = max(p.width, minWidth)
-	lines := []string{p.title(v)}
+func (l *layout) lines(v *view) []string {
+	l.width = max(l.width, minWidth)
+	lines := []string{l.title(v)}
 	if len(v.Models) == 0 {
-		lines = append(lines, "", p.row(segment{text: "no message of its models yet"}), "")
-		return p.finish(append(lines, p.events(v, p.rest(len(lines)), p.width)...))
+		lines = append(lines, "", l.row(segment{text: "no message of its models yet"}), "")
+		return l.finish(append(lines, l.events(v, l.rest(len(lines)), l.width)...))
 	}
-	p.model = min(p.model, len(v.Models)-1)
-	m := &v.Models[p.model]
-	lines = append(append(lines, p.figures(v, m)...), "")
+	l.model = min(l.model, len(v.Models)-1)
+	m := &v.Models[l.model]
+	lines = append(append(lines, l.figures(v, m)...), "")
 	samples, lower := plainSamples, min(len(m.Classes)+2, maxLowerLines)
-	if p.height > 0 {
-		room := p.rest(len(lines)) - 2 // without the samples' heading and the line after them
+	if l.height > 0 {
+		room := l.rest(len(lines)) - 2 // without the samples' heading and the line after them
 		lower = max(min(max(lower, minLowerLines), room-minSampleLines, room/2), 0)
 		samples = max(room-lower, 0)
 	}
-	lines = append(append(lines, p.samples(m, samples)...), "")
-	return p.finish(append(lines, p.lower(v, m, max(lower, minLowerLines))...))
+	lines = append(append(lines, l.samples(m, samples)...), "")
+	return l.finish(append(lines, l.lower(v, m, max(lower, minLowerLines))...))
 }
 
 // rest returns the number of lines that may follow the used ones.
-func (p *layout) rest(used int) int {
-	if p.height == 0 {
+func (l *layout) rest(used int) int {
+	if l.height == 0 {
 		return maxLowerLines
 	}
-	return max(p.height-used-len(p.last), 0)
+	return max(l.height-used-len(l.last), 0)
 }
 
 // finish appends the last lines at the bottom.
-func (p *layout) finish(lines []string) []string {
-	if p.height > 0 {
-		room := max(p.height-len(p.last), 0)
+func (l *layout) finish(lines []string) []string {
+	if l.height > 0 {
+		room := max(l.height-len(l.last), 0)
 		lines = lines[:min(len(lines), room)]
 		for len(lines) < room {
 			lines = append(lines, "")
 		}
 	}
-	return append(lines, p.last...)
+	return append(lines, l.last...)
 }
 
-func (p *layout) title(v *view) string {
-	state := segment{p.styles.bad, v.State}
+func (l *layout) title(v *view) string {
+	state := segment{l.styles.bad, v.State}
 	switch {
 	case !v.Connected:
 		state.text = "no connection to the broker"
 	case v.State == "online":
-		state.style = p.styles.good
+		state.style = l.styles.good
 	case v.State == "":
 		state.text = "state unknown: is the node's name right, and may this user read its topics?"
 	}
-	segments := []segment{{p.styles.title, "edge top"}, {p.styles.title, v.Node}, state}
-	if p.paused {
-		segments = append(segments, segment{p.styles.chosen, "paused"})
+	segments := []segment{{l.styles.title, "edge top"}, {l.styles.title, v.Node}, state}
+	if l.paused {
+		segments = append(segments, segment{l.styles.chosen, "paused"})
 	}
 	if v.Started != nil && v.State == "online" {
-		segments = append(segments, segment{p.styles.faint, "up " + terminal.Duration(v.Time.Sub(*v.Started))})
+		segments = append(segments, segment{l.styles.faint, "up " + terminal.Duration(v.Time.Sub(*v.Started))})
 	}
-	return p.row(append(segments, segment{p.styles.faint, strings.TrimSpace(v.Version + " " + v.Arch)})...)
+	return l.row(append(segments, segment{l.styles.faint, strings.TrimSpace(v.Version + " " + v.Arch)})...)
 }
 
 // figures returns the figures of a model and of the node, with the courses.
-func (p *layout) figures(v *view, m *modelView) []string {
+func (l *layout) figures(v *view, m *modelView) []string {
 	model := []segment{{text: "model"}}
 	for i := range v.Models {
-		as, name := p.styles.faint, v.Models[i].Model
-		if i == p.model && len(v.Models) > 1 {
-			as, name = p.styles.chosen, "["+name+"]"
+		as, name := l.styles.faint, v.Models[i].Model
+		if i == l.model && len(v.Models) > 1 {
+			as, name = l.styles.chosen, "["+name+"]"
 		}
 		model = append(model, segment{as, name})
 	}
 	if !m.Learning {
-		model = append(model, segment{p.styles.bad, "learning is off"})
+		model = append(model, segment{l.styles.bad, "learning is off"})
 	}
 	if m.Recovery != nil {
-		model = append(model, segment{p.styles.faint, fmt.Sprintf("recovering, %d records to learn", *m.Recovery)})
+		model = append(model, segment{l.styles.faint, fmt.Sprintf("recovering, %d records to learn", *m.Recovery)})
 	}
 	if m.Received && !m.WarmedUp {
-		model = append(model, segment{p.styles.faint, "warming up"})
+		model = append(model, segment{l.styles.faint, "warming up"})
 	}
 	if m.Beats != nil && !*m.Beats {
-		model = append(model, segment{p.styles.bad, "no better than a baseline"})
+		model = append(model, segment{l.styles.bad, "no better than a baseline"})
 	}
 	now := []segment{
 		{text: fmt.Sprintf("%d samples judged", m.N)}, {text: number(m.Rate, "%.1f") + " predictions/s"},
-		{text: fmt.Sprintf("%d wait for a label", m.Pending)}, {p.styles.faint, "ece " + number(m.ECE, "%.3f")},
+		{text: fmt.Sprintf("%d wait for a label", m.Pending)}, {l.styles.faint, "ece " + number(m.ECE, "%.3f")},
 	}
 	course := func(name string, all, window score.Real, of func(*report.CoursePoint) float64) string {
 		head := fmt.Sprintf("%-*s%s   last %d: %s   ", figureColumns, name, number(all, "%.3f"), m.Window.N, number(window, "%.3f"))
@@ -163,23 +163,23 @@ func (p *layout) figures(v *view, m *modelView) []string {
 		for i := range values {
 			values[i] = of(&m.Course[i])
 		}
-		return p.row(segment{text: head + terminal.Sparkline(values, max(p.width-lipgloss.Width(head), 0))})
+		return l.row(segment{text: head + terminal.Sparkline(values, max(l.width-lipgloss.Width(head), 0))})
 	}
 	lines := []string{
-		p.row(model...), p.row(now...),
+		l.row(model...), l.row(now...),
 		course("error", m.Error, m.Window.Error, func(c *report.CoursePoint) float64 { return c.WindowError }),
 		course("log loss", m.LogLoss, m.Window.LogLoss, func(c *report.CoursePoint) float64 { return c.WindowLogLoss }),
 	}
 	if head := fmt.Sprintf("%-*s%s/s   ", figureColumns, "rate", number(m.Rate, "%.1f")); len(m.Rates) > 0 {
-		lines = append(lines, p.row(segment{text: head + terminal.Sparkline(m.Rates, max(p.width-lipgloss.Width(head), 0))}))
+		lines = append(lines, l.row(segment{text: head + terminal.Sparkline(m.Rates, max(l.width-lipgloss.Width(head), 0))}))
 	}
 	if h := v.Health; h != nil {
-		lines = append(lines, p.row(p.health(h)...))
+		lines = append(lines, l.row(l.health(h)...))
 	}
 	return lines
 }
 
-func (p *layout) health(h *healthView) []segment {
+func (l *layout) health(h *healthView) []segment {
 	rejected, dropped := uint64(0), uint64(0)
 	for _, n := range h.Rejected {
 		rejected += n
@@ -191,7 +191,7 @@ func (p *layout) health(h *healthView) []segment {
 	}
 	trouble := func(n uint64) lipgloss.Style {
 		if n > 0 {
-			return p.styles.bad
+			return l.styles.bad
 		}
 		return lipgloss.NewStyle()
 	}
@@ -202,16 +202,16 @@ func (p *layout) health(h *healthView) []segment {
 	segments := []segment{
 		{text: fmt.Sprintf("%d received", h.Received)}, {text: fmt.Sprintf("%d learnt", h.Learned)},
 		{trouble(rejected), fmt.Sprintf("%d refused", rejected)}, {trouble(dropped), fmt.Sprintf("%d dropped", dropped)},
-		{text: fmt.Sprintf("%d queued", queued)}, {p.styles.faint, "memory " + terminal.Bytes(h.RSS)}, {p.styles.faint, "state " + terminal.Bytes(h.StoreBytes)},
+		{text: fmt.Sprintf("%d queued", queued)}, {l.styles.faint, "memory " + terminal.Bytes(h.RSS)}, {l.styles.faint, "state " + terminal.Bytes(h.StoreBytes)},
 	}
 	if h.Status != "ok" {
-		segments = append([]segment{{p.styles.bad, terminal.Plain(h.Status)}}, segments...)
+		segments = append([]segment{{l.styles.bad, terminal.Plain(h.Status)}}, segments...)
 	}
 	return segments
 }
 
 // samples returns the last n samples, newest first, below a heading.
-func (p *layout) samples(m *modelView, n int) []string {
+func (l *layout) samples(m *modelView, n int) []string {
 	class := len("class")
 	for _, c := range m.Classes {
 		class = min(max(class, lipgloss.Width(terminal.Plain(c))), maxClassColumns)
@@ -220,7 +220,7 @@ func (p *layout) samples(m *modelView, n int) []string {
 	// class, confidence, novelty, label.
 	widths := []int{len("> 15:04:05"), 0, 0, class, len("conf."), len("novelty"), len("came with it")}
 	const id, device = 1, 2
-	names := p.width - columnGap*(len(widths)-2)
+	names := l.width - columnGap*(len(widths)-2)
 	for _, w := range widths {
 		names -= w
 	}
@@ -231,13 +231,13 @@ func (p *layout) samples(m *modelView, n int) []string {
 		widths[id] = max(names-widths[device]-columnGap, 8)
 	}
 	first := 0 // so that the chosen one is shown
-	if at := slices.IndexFunc(m.Samples, func(s sampleView) bool { return s.Seq == p.selected }); at >= n {
+	if at := slices.IndexFunc(m.Samples, func(s sampleView) bool { return s.Seq == l.selected }); at >= n {
 		first = at - n + 1
 	}
 	shown := m.Samples[first:min(len(m.Samples), first+n)]
 	cells := [][]string{{"  time", "sample", "device", "class", "conf.", "novelty", "label"}}
 	for i := range shown {
-		cells = append(cells, p.cells(&shown[i]))
+		cells = append(cells, l.cells(&shown[i]))
 	}
 	if !devices {
 		widths = slices.Delete(widths, device, device+1)
@@ -253,25 +253,25 @@ func (p *layout) samples(m *modelView, n int) []string {
 	columns[last].gap = 0
 	var lines []string
 	for i, row := range cells {
-		style := p.styles.faint
+		style := l.styles.faint
 		if i > 0 {
 			style = lipgloss.NewStyle()
 		}
-		if i > 0 && shown[i-1].Seq == p.selected {
-			style = p.styles.chosen
+		if i > 0 && shown[i-1].Seq == l.selected {
+			style = l.styles.chosen
 		}
-		lines = append(lines, fit(tableRow(style, columns, row), p.width))
+		lines = append(lines, fit(tableRow(style, columns, row), l.width))
 	}
 	if len(m.Samples) == 0 {
-		lines = append(lines, p.row(segment{p.styles.faint, "  none yet"}))
+		lines = append(lines, l.row(segment{l.styles.faint, "  none yet"}))
 	}
 	return lines
 }
 
 // cells returns a sample's line in the table of samples.
-func (p *layout) cells(s *sampleView) []string {
+func (l *layout) cells(s *sampleView) []string {
 	mark, label := "  ", terminal.Plain(s.Label)
-	if s.Seq == p.selected {
+	if s.Seq == l.selected {
 		mark = "> "
 	}
 	switch {
@@ -308,20 +308,20 @@ func tableRow(style lipgloss.Style, columns []column, cells []string) string {
 }
 
 // lower returns the confusion matrix and, right of it, the events.
-func (p *layout) lower(v *view, m *modelView, n int) []string {
-	left := p.confusion(m, n)
+func (l *layout) lower(v *view, m *modelView, n int) []string {
+	left := l.confusion(m, n)
 	if left == "" {
-		return p.events(v, n, p.width)
+		return l.events(v, n, l.width)
 	}
 	left = lipgloss.NewStyle().PaddingRight(3).Render(left)
-	right := strings.Join(p.events(v, n, p.width-lipgloss.Width(left)), "\n")
+	right := strings.Join(l.events(v, n, l.width-lipgloss.Width(left)), "\n")
 	return strings.Split(lipgloss.JoinHorizontal(lipgloss.Top, left, right), "\n")
 }
 
 // confusion returns the part of a model's confusion matrix that fits into n lines and
 // three fifths of the width.
-func (p *layout) confusion(m *modelView, n int) string {
-	shown := min(len(m.Confusion), n-2, (p.width*3/5-nameColumns-2)/cellColumns)
+func (l *layout) confusion(m *modelView, n int) string {
+	shown := min(len(m.Confusion), n-2, (l.width*3/5-nameColumns-2)/cellColumns)
 	if shown < 1 {
 		return ""
 	}
@@ -354,14 +354,14 @@ func (p *layout) confusion(m *modelView, n int) string {
 }
 
 // events returns the last n-1 events, newest first, below a heading.
-func (p *layout) events(v *view, n, width int) []string {
+func (l *layout) events(v *view, n, width int) []string {
 	const narrowest = 16
 	if n < 2 || width < narrowest {
 		return nil
 	}
-	lines := []string{p.styles.faint.Render(fit("events", width))}
+	lines := []string{l.styles.faint.Render(fit("events", width))}
 	if len(v.Events) == 0 {
-		return append(lines, p.styles.faint.Render(fit("none since this program started", width)))
+		return append(lines, l.styles.faint.Render(fit("none since this program started", width)))
 	}
 	for _, e := range v.Events[:min(len(v.Events), n-1)] {
 		words := e.Time.Format("15:04:05") + " " + e.Event

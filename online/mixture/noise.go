@@ -72,12 +72,12 @@ func (m *Mixture) setNoise() {
 	}
 }
 
-func (x *noise) share() float64 { return 1 / (1 + math.Exp(-x.at[1])) }
+func (n *noise) share() float64 { return 1 / (1 + math.Exp(-n.at[1])) }
 
 // observe adds a sample of class k, with that weight, of which the last prediction is in ws.
-func (x *noise) observe(k int, weight float64, ws *model.Workspace) {
+func (n *noise) observe(k int, weight float64, ws *model.Workspace) {
 	logs, sharp := ws.Noisy()
-	if !x.on || len(logs) == 0 {
+	if !n.on || len(logs) == 0 {
 		return
 	}
 	_, pi := ws.Informed()
@@ -85,43 +85,43 @@ func (x *noise) observe(k int, weight float64, ws *model.Workspace) {
 	for i, q := range sharp {
 		mean += float64(q * logs[i])
 	}
-	share, q := x.share(), sharp[k]
+	share, q := n.share(), sharp[k]
 	a := max(q+float64(share*(pi[k]-q)), minProb)
-	g := [2]float64{(1 - share) * q * math.Exp(x.at[0]) * (logs[k] - mean) / a, (pi[k] - q) * share * (1 - share) / a}
+	g := [2]float64{(1 - share) * q * math.Exp(n.at[0]) * (logs[k] - mean) / a, (pi[k] - q) * share * (1 - share) / a}
 	for i, v := range [6]float64{g[0], g[1], g[0] * g[0], g[0] * g[1], g[1] * g[1], math.Log(a) - logs[k]} {
-		x.pending[i] += float64(weight * v)
+		n.pending[i] += float64(weight * v)
 	}
 }
 
 // learn takes the step of a minibatch.
-func (x *noise) learn(b Batch) {
-	if !x.on {
+func (n *noise) learn(b Batch) {
+	if !n.on {
 		return
 	}
-	one, fade, f := b.most(mostApart), max(0, 1-float64(b.N)/stackMemory), &x.curve
+	one, fade, f := b.most(mostApart), max(0, 1-float64(b.N)/stackMemory), &n.curve
 	most := noiseVote * b.part()
-	scale(one, x.pending[:])
-	g, vote := x.pending[:2], x.pending[5]
-	for i, v := range x.pending[2:5] {
+	scale(one, n.pending[:])
+	g, vote := n.pending[:2], n.pending[5]
+	for i, v := range n.pending[2:5] {
 		f[i] += v
 	}
 	if det := float64(f[0]*f[2]) - float64(f[1]*f[1]); det > 0 {
-		x.step(0, (float64(f[2]*g[0])-float64(f[1]*g[1]))/det)
-		x.step(1, (float64(f[0]*g[1])-float64(f[1]*g[0]))/det)
+		n.step(0, (float64(f[2]*g[0])-float64(f[1]*g[1]))/det)
+		n.step(1, (float64(f[0]*g[1])-float64(f[1]*g[0]))/det)
 	}
 	for i, v := range [3]float64{1, 0, 1} {
 		f[i] = float64(fade*f[i]) + float64((1-fade)*v)
 	}
 	for i, v := range [2]float64{vote, min(max(vote, -most), most)} {
-		x.ahead[i] = min(float64(fade*x.ahead[i])+v, mostAhead)
+		n.ahead[i] = min(float64(fade*n.ahead[i])+v, mostAhead)
 	}
-	x.pending = [6]float64{}
+	n.pending = [6]float64{}
 }
 
 // step moves a parameter, within its bounds.
-func (x *noise) step(i int, by float64) {
+func (n *noise) step(i int, by float64) {
 	bounds := [2][2]float64{{0, math.Log(mostSharp)}, {model.Logit(leastShare), model.Logit(mostShare)}}[i]
-	x.at[i] = min(max(x.at[i]+min(max(by, -maxStackStep), maxStackStep), bounds[0]), bounds[1])
+	n.at[i] = min(max(n.at[i]+min(max(by, -maxStackStep), maxStackStep), bounds[0]), bounds[1])
 }
 
 // EncodeNoise appends the noise; nothing before the end of the warm-up.
@@ -160,6 +160,6 @@ func (m *Mixture) DecodeNoise(d *wire.Decoder) {
 }
 
 // parts are the numbers of a state.
-func (x *noise) parts() [4][]float64 {
-	return [...][]float64{x.at[:], x.curve[:], x.ahead[:], x.pending[:]}
+func (n *noise) parts() [4][]float64 {
+	return [...][]float64{n.at[:], n.curve[:], n.ahead[:], n.pending[:]}
 }

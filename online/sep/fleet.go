@@ -23,9 +23,9 @@ type joined struct {
 }
 
 // sumsOf returns the sums of latent function k: the lower triangle of E, row by row, and e.
-func (z *joined) sumsOf(k, m int) (a, sum []float64) {
+func (j *joined) sumsOf(k, m int) (a, sum []float64) {
 	n := packed(m)
-	return z.A[k*n : (k+1)*n : (k+1)*n], z.b[k*m : (k+1)*m : (k+1)*m]
+	return j.A[k*n : (k+1)*n : (k+1)*n], j.b[k*m : (k+1)*m : (k+1)*m]
 }
 
 // Join adds a posterior of the fleet for each of the own horizons, with sums of 0, and

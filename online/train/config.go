@@ -120,36 +120,36 @@ func Default() Config {
 }
 
 // Validate reports every field that is out of range, joined.
-func (t Config) Validate() error {
-	full := t.Batch == 0
+func (c Config) Validate() error {
+	full := c.Batch == 0
 	return errors.Join(
-		model.CheckSetting(t.Passes >= 1 && t.Passes <= 1e6, "passes", t.Passes, "1 to 1000000"),
-		model.CheckSetting(t.Batch >= 0 && t.Batch <= 1e6, "batch", t.Batch, "0 (all samples) to 1000000"),
-		model.CheckSetting(slices.Contains([]Sites{Tied, Merged, Pairs, Rep}, t.Sites), "sites", t.Sites, "tied, merged, pairs or rep"),
-		model.CheckSetting(t.Optimizer == Adam || t.Optimizer == SignRule && full, "optimizer", t.Optimizer, "adam, or sign with full batches (batch 0)"),
-		model.CheckSetting(t.Rate >= 0 && t.Rate <= 1, "rate", t.Rate, "0 to 1"),
-		model.CheckSetting(t.Schedule == Constant || t.Schedule == Cosine || t.Schedule == InverseSqrt, "schedule", t.Schedule, "constant, cosine or sqrt"),
-		model.CheckSetting(t.Damping >= 0 && t.Damping <= 1, "damping", t.Damping, "above 0, at most 1; 0 chooses"),
-		model.CheckSetting(t.Prior >= 0 && !math.IsInf(t.Prior, 1), "prior", t.Prior, "a precision, 0 for none"),
-		model.CheckSetting(t.Settle >= 0 && t.Settle <= 1000, "settle", t.Settle, "0 to 1000 passes"),
-		model.CheckSetting(t.Patience >= 0, "patience", t.Patience, "a number of passes, 0 for none"),
-		model.CheckSetting(t.Tolerance >= 0, "tolerance", t.Tolerance, "nats a sample"),
-		model.CheckSetting(t.Scaling == PerFeature || t.Scaling == Plain || t.Scaling == Common, "scaling", t.Scaling, "feature, plain or common"),
-		model.CheckSetting(t.Start == KMeans || t.Start == Subset || t.Start == PerClassKMeans, "start", t.Start, "kmeans, subset or classes"),
-		model.CheckSetting(t.Length > 0.01 && t.Length < 100, "length", t.Length, "a factor, 0.01 to 100"),
-		model.CheckSetting(t.Noise > 1e-4 && t.Noise < 100, "noise", t.Noise, "a variance, 1e-4 to 100"),
+		model.CheckSetting(c.Passes >= 1 && c.Passes <= 1e6, "passes", c.Passes, "1 to 1000000"),
+		model.CheckSetting(c.Batch >= 0 && c.Batch <= 1e6, "batch", c.Batch, "0 (all samples) to 1000000"),
+		model.CheckSetting(slices.Contains([]Sites{Tied, Merged, Pairs, Rep}, c.Sites), "sites", c.Sites, "tied, merged, pairs or rep"),
+		model.CheckSetting(c.Optimizer == Adam || c.Optimizer == SignRule && full, "optimizer", c.Optimizer, "adam, or sign with full batches (batch 0)"),
+		model.CheckSetting(c.Rate >= 0 && c.Rate <= 1, "rate", c.Rate, "0 to 1"),
+		model.CheckSetting(c.Schedule == Constant || c.Schedule == Cosine || c.Schedule == InverseSqrt, "schedule", c.Schedule, "constant, cosine or sqrt"),
+		model.CheckSetting(c.Damping >= 0 && c.Damping <= 1, "damping", c.Damping, "above 0, at most 1; 0 chooses"),
+		model.CheckSetting(c.Prior >= 0 && !math.IsInf(c.Prior, 1), "prior", c.Prior, "a precision, 0 for none"),
+		model.CheckSetting(c.Settle >= 0 && c.Settle <= 1000, "settle", c.Settle, "0 to 1000 passes"),
+		model.CheckSetting(c.Patience >= 0, "patience", c.Patience, "a number of passes, 0 for none"),
+		model.CheckSetting(c.Tolerance >= 0, "tolerance", c.Tolerance, "nats a sample"),
+		model.CheckSetting(c.Scaling == PerFeature || c.Scaling == Plain || c.Scaling == Common, "scaling", c.Scaling, "feature, plain or common"),
+		model.CheckSetting(c.Start == KMeans || c.Start == Subset || c.Start == PerClassKMeans, "start", c.Start, "kmeans, subset or classes"),
+		model.CheckSetting(c.Length > 0.01 && c.Length < 100, "length", c.Length, "a factor, 0.01 to 100"),
+		model.CheckSetting(c.Noise > 1e-4 && c.Noise < 100, "noise", c.Noise, "a variance, 1e-4 to 100"),
 	)
 }
 
 // rate is the learning rate after that number of passes.
-func (t *Config) rate(passes float64) float64 {
-	switch t.Schedule {
+func (c *Config) rate(passes float64) float64 {
+	switch c.Schedule {
 	case Cosine:
 		const least = 0.01
-		done := min(passes/float64(t.Passes), 1)
-		return t.Rate * (least + (1-least)*0.5*(1+math.Cos(math.Pi*done)))
+		done := min(passes/float64(c.Passes), 1)
+		return c.Rate * (least + (1-least)*0.5*(1+math.Cos(math.Pi*done)))
 	case InverseSqrt:
-		return t.Rate / math.Sqrt(1+passes)
+		return c.Rate / math.Sqrt(1+passes)
 	}
-	return t.Rate
+	return c.Rate
 }

@@ -32,86 +32,86 @@ type Lacking struct {
 	topics map[string]bool // of those that it keeps, if Most is set
 }
 
-func (h *Lacking) ID() string { return "lacking" }
+func (l *Lacking) ID() string { return "lacking" }
 
-func (h *Lacking) Provides(b byte) bool {
+func (l *Lacking) Provides(b byte) bool {
 	switch b {
 	case mochi.OnSelectSubscribers, mochi.OnSubscribe, mochi.OnPublish:
 		return true
 	case mochi.OnDisconnect, mochi.OnPublished, mochi.OnSessionEstablish:
-		return h.Unrepeated
+		return l.Unrepeated
 	case mochi.OnPacketEncode:
-		return h.Unrepeated || h.Late > 0
+		return l.Unrepeated || l.Late > 0
 	}
 	return false
 }
 
-func (h *Lacking) OnDisconnect(c *mochi.Client, _ error, _ bool) {
+func (l *Lacking) OnDisconnect(c *mochi.Client, _ error, _ bool) {
 	for _, p := range c.State.Inflight.GetAll(false) {
 		c.State.Inflight.Delete(p.PacketID)
-		h.lost.Add(1)
+		l.lost.Add(1)
 	}
 }
 
-func (h *Lacking) OnPacketEncode(_ *mochi.Client, p packets.Packet) packets.Packet {
-	time.Sleep(h.Late)
-	if h.Unrepeated && p.FixedHeader.Type == packets.Publish && p.FixedHeader.Dup { // it came while the client was away
-		p.PacketID -= uint16(h.lost.Load())
+func (l *Lacking) OnPacketEncode(_ *mochi.Client, p packets.Packet) packets.Packet {
+	time.Sleep(l.Late)
+	if l.Unrepeated && p.FixedHeader.Type == packets.Publish && p.FixedHeader.Dup { // it came while the client was away
+		p.PacketID -= uint16(l.lost.Load())
 	}
 	return p
 }
 
 // OnSessionEstablish waits for the messages that are being passed on: mochi acknowledges a
 // message before it passes it on, and could send it to this client before CONNACK.
-func (h *Lacking) OnSessionEstablish(*mochi.Client, packets.Packet) {
+func (l *Lacking) OnSessionEstablish(*mochi.Client, packets.Packet) {
 	for range 1000 {
-		if h.passed.Load() == 0 {
+		if l.passed.Load() == 0 {
 			return
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-func (h *Lacking) OnPublished(*mochi.Client, packets.Packet) { h.passed.Add(-1) }
+func (l *Lacking) OnPublished(*mochi.Client, packets.Packet) { l.passed.Add(-1) }
 
-func (h *Lacking) OnPublish(_ *mochi.Client, p packets.Packet) (packets.Packet, error) {
-	if h.Unrepeated {
-		h.passed.Add(1)
+func (l *Lacking) OnPublish(_ *mochi.Client, p packets.Packet) (packets.Packet, error) {
+	if l.Unrepeated {
+		l.passed.Add(1)
 	}
-	if h.Most == 0 || !p.FixedHeader.Retain {
+	if l.Most == 0 || !p.FixedHeader.Retain {
 		return p, nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
 	case len(p.Payload) == 0:
-		delete(h.topics, p.TopicName)
-	case !h.topics[p.TopicName] && len(h.topics) >= h.Most: // it is passed on only, as EMQX does
+		delete(l.topics, p.TopicName)
+	case !l.topics[p.TopicName] && len(l.topics) >= l.Most: // it is passed on only, as EMQX does
 		p.FixedHeader.Retain = false
-	case h.topics == nil:
-		h.topics = map[string]bool{p.TopicName: true}
+	case l.topics == nil:
+		l.topics = map[string]bool{p.TopicName: true}
 	default:
-		h.topics[p.TopicName] = true
+		l.topics[p.TopicName] = true
 	}
 	return p, nil
 }
 
-func (h *Lacking) OnSelectSubscribers(subs *mochi.Subscribers, _ packets.Packet) *mochi.Subscribers {
-	if h.Everybody {
+func (l *Lacking) OnSelectSubscribers(subs *mochi.Subscribers, _ packets.Packet) *mochi.Subscribers {
+	if l.Everybody {
 		for _, members := range subs.Shared {
 			maps.Copy(subs.Subscriptions, members)
 		}
 	}
-	if h.Everybody || h.Undelivered {
+	if l.Everybody || l.Undelivered {
 		subs.Shared = nil
 	}
 	return subs
 }
 
-func (h *Lacking) OnSubscribe(_ *mochi.Client, p packets.Packet) packets.Packet {
+func (l *Lacking) OnSubscribe(_ *mochi.Client, p packets.Packet) packets.Packet {
 	const never = 2
 	for i := range p.Filters {
-		if h.Unretained && strings.ContainsAny(p.Filters[i].Filter, "+#") {
+		if l.Unretained && strings.ContainsAny(p.Filters[i].Filter, "+#") {
 			p.Filters[i].RetainHandling = never
 		}
 	}
@@ -119,9 +119,9 @@ func (h *Lacking) OnSubscribe(_ *mochi.Client, p packets.Packet) packets.Packet 
 }
 
 // Start is a broker that lacks something.
-func (h *Lacking) Start(t *testing.T, addr string) (stop func()) {
+func (l *Lacking) Start(t *testing.T, addr string) (stop func()) {
 	t.Helper()
-	b, err := embedded.Start(addr, embedded.Options{Hooks: []mochi.Hook{new(auth.AllowHook), h}})
+	b, err := embedded.Start(addr, embedded.Options{Hooks: []mochi.Hook{new(auth.AllowHook), l}})
 	if err != nil {
 		t.Fatal(err)
 	}

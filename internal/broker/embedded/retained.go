@@ -19,47 +19,47 @@ type retained struct {
 	writer atomic.Pointer[mochi.Client] // holds mu, or nil
 }
 
-func (h *retained) ID() string { return "retained" }
+func (r *retained) ID() string { return "retained" }
 
-func (h *retained) Provides(b byte) bool {
+func (r *retained) Provides(b byte) bool {
 	return slices.Contains([]byte{mochi.OnPublish, mochi.OnWill, mochi.OnRetainMessage, mochi.OnPacketSent, mochi.OnPacketProcessed}, b)
 }
 
-func (h *retained) OnPublish(c *mochi.Client, p packets.Packet) (packets.Packet, error) {
+func (r *retained) OnPublish(c *mochi.Client, p packets.Packet) (packets.Packet, error) {
 	if p.FixedHeader.Retain {
-		h.write(c)
+		r.write(c)
 	}
 	return p, nil
 }
 
-func (h *retained) OnWill(c *mochi.Client, will mochi.Will) (mochi.Will, error) {
+func (r *retained) OnWill(c *mochi.Client, will mochi.Will) (mochi.Will, error) {
 	if will.Retain && will.WillDelayInterval == 0 {
-		h.write(c)
+		r.write(c)
 	}
 	return will, nil
 }
 
-func (h *retained) write(c *mochi.Client) {
-	h.mu.Lock()
-	h.writer.Store(c)
+func (r *retained) write(c *mochi.Client) {
+	r.mu.Lock()
+	r.writer.Store(c)
 }
 
-func (h *retained) OnRetainMessage(c *mochi.Client, _ packets.Packet, _ int64) {
-	if h.writer.CompareAndSwap(c, nil) {
-		h.mu.Unlock()
+func (r *retained) OnRetainMessage(c *mochi.Client, _ packets.Packet, _ int64) {
+	if r.writer.CompareAndSwap(c, nil) {
+		r.mu.Unlock()
 	}
 }
 
 // OnPacketSent is called for the answer to a subscription before mochi looks for the
 // retained messages.
-func (h *retained) OnPacketSent(_ *mochi.Client, p packets.Packet, _ []byte) {
+func (r *retained) OnPacketSent(_ *mochi.Client, p packets.Packet, _ []byte) {
 	if p.FixedHeader.Type == packets.Suback {
-		h.mu.RLock()
+		r.mu.RLock()
 	}
 }
 
-func (h *retained) OnPacketProcessed(_ *mochi.Client, p packets.Packet, err error) {
+func (r *retained) OnPacketProcessed(_ *mochi.Client, p packets.Packet, err error) {
 	if p.FixedHeader.Type == packets.Subscribe && err == nil {
-		h.mu.RUnlock()
+		r.mu.RUnlock()
 	}
 }
