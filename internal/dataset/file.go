@@ -275,11 +275,14 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 	return text
 }
 
-// perhapsHeader says how a line is left out that may belong to the header: the first one, if no
+// perhapsHeader says how a line is read, or left out, that may belong to the header: the first one, if no
 // cell begins as a number; "" for another one.
 func (d *File) perhapsHeader(record []string) string {
-	if !d.Header || d.number > 0 || d.read > 1 || slices.ContainsFunc(record, beginsNumber) {
+	if d.number > 0 || d.read > 1 || slices.ContainsFunc(record, beginsNumber) {
 		return ""
+	}
+	if !d.Header {
+		return "; without --header no the line names the columns"
 	}
 	line, _ := d.csv.FieldPos(0)
 	return fmt.Sprintf("; sed %dd FILE >FILE.csv leaves the line out, if it belongs to the header, as one of units", line)

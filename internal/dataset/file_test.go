@@ -183,6 +183,17 @@ func TestDatasetRefuses(t *testing.T) {
 	}
 }
 
+// A header that a flag makes the first row is refused as one.
+func TestHeaderAsARow(t *testing.T) {
+	d, err := newFile(strings.NewReader("a,label\n1,ok\n"), "data.csv", Format{Header: "no"})
+	if err == nil {
+		_, err = ReadAll(d)
+	}
+	if err == nil || !strings.Contains(err.Error(), "without --header no the line names the columns") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // A sign other than the one that --decimal gives is refused as that.
 func TestTheGivenDecimalSign(t *testing.T) {
 	for sign, c := range map[rune]struct{ text, want string }{
