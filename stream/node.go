@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,14 +212,16 @@ func (n *Node) Run(ctx context.Context) error {
 	return n.unfinished(left)
 }
 
-// unfinished reports a stop that left messages: as an error where the journal is the reason.
+// unfinished reports a stop that left messages: as an error where the journal fails. A disk that is
+// slow has failed in nothing.
 func (n *Node) unfinished(left int64) error {
-	switch s := n.Stats(); {
+	s := n.Stats()
+	switch {
 	case n.committer.clean:
-	case s.Degraded:
+	case n.committer.told == failing:
 		return fmt.Errorf("%w: %s", ErrUnfinished, s.CommitError)
 	default:
-		n.log.Warn("the stop did not wait for all received messages; those without an acknowledgement come again if the broker keeps the session (mqtt.persistent_session)", "messages", left)
+		n.log.Warn("the stop did not wait for all received messages; those without an acknowledgement come again if the broker keeps the session (mqtt.persistent_session)", "messages", left, "reason", cmp.Or(s.CommitError, "they take more than "+drainWithin.String()))
 	}
 	return nil
 }
