@@ -1,14 +1,17 @@
 package stream
 
 import (
+	"context"
+
 	"edge/model"
 	"edge/online"
 	"edge/stream/codec"
 )
 
 const (
-	maxBatchMessages = 16 // largest number of messages that are popped at once
-	maxBatchSamples  = 32 // largest number of their samples that are predicted together
+	maxBatchMessages = 16       // largest number of messages that are popped at once
+	maxBatchBytes    = 64 << 10 // of their payloads, beyond which no other one is
+	maxBatchSamples  = 32       // largest number of their samples that are predicted together
 )
 
 // predecoded is the content of a message that was decoded before its turn.
@@ -30,33 +33,40 @@ type batch struct {
 	rows    int
 }
 
-// handleReady handles the messages in the ring, samples of one model in a batch.
-func (w *worker) handleReady() {
+// handleReady handles the messages in the ring, samples of one model in a batch. If ctx ends
+// meanwhile, the rest of them are left for the broker to send again: each may take long.
+func (w *worker) handleReady(ctx context.Context) {
 	w.ready = w.ready[:0]
-	for len(w.ready) < maxBatchMessages {
+	for bytes := 0; len(w.ready) < maxBatchMessages && bytes < maxBatchBytes; {
 		msg, ok := w.ring.Pop()
 		if !ok {
 			break
 		}
 		w.ready = append(w.ready, newItem(w.items, msg))
+		bytes += len(msg.Payload)
 	}
-	w.decodeBatch()
+	w.decodeBatch(ctx)
 	for i, it := range w.ready {
 		w.ready[i] = nil
-		w.handle(it)
+		if ctx.Err() == nil {
+			w.handle(it)
+		}
 	}
 	w.batch.reset() // keeps no posterior alive until the next message
 }
 
 // decodeBatch decodes several messages before their turn, and computes the common
 // part of the predictions for the first model that they are for.
-func (w *worker) decodeBatch() {
+func (w *worker) decodeBatch(ctx context.Context) {
 	b := &w.batch
 	b.reset()
 	if len(w.ready) < 2 {
 		return
 	}
 	for _, it := range w.ready {
+		if ctx.Err() != nil {
+			return
+		}
 		if err := w.predecode(it); err != nil {
 			it.predecoded.src = nil // the message is refused in its turn
 		}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -53,6 +54,20 @@ func newStill(tb testing.TB, c, m, d int) (*still, [][]float64) {
 
 // array writes a sample as a payload.
 func array(x []float64) string { return strings.ReplaceAll(fmt.Sprint(x), " ", ",") }
+
+// A worker that is to end does so after the message in hand: one may take long.
+func TestWorkerEndsAfterAMessage(t *testing.T) {
+	cfg, m := testConfig()
+	ctx, abandon := context.WithCancel(t.Context())
+	node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), OnPrediction: func(*Prediction) { abandon() }})
+	for range 3 {
+		node.ring.Push(&mqtt.Message{Topic: p7, Payload: []byte("[1,2]"), QoS: 1, Arrived: time.Now(), Ack: func() {}}, nil)
+	}
+	node.worker.handleReady(ctx)
+	if s := node.Stats(); s.Predictions != 1 {
+		t.Errorf("%d messages are answered, want one", s.Predictions)
+	}
+}
 
 // Waiting messages are answered as if each had come alone, in the order of receipt,
 // whatever else is in the batch.
@@ -113,7 +128,7 @@ func TestPredictedInBatches(t *testing.T) {
 		}
 	}
 	for node.ring.Len() > 0 {
-		node.worker.handleReady()
+		node.worker.handleReady(t.Context())
 		if node.worker.batch.post != nil {
 			t.Fatal("a posterior is kept until the next message")
 		}
@@ -174,7 +189,7 @@ func BenchmarkBatch(b *testing.B) {
 						n++
 					}
 					for node.ring.Len() > 0 {
-						node.worker.handleReady()
+						node.worker.handleReady(b.Context())
 					}
 					for len(node.queue.items) > 0 {
 						receive(node.queue).free()

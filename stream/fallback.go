@@ -109,8 +109,8 @@ func (f *fallback) run(ctx context.Context) {
 
 // answerDeferred answers messages that will come again. They are not learnt, and
 // refusals are reported when they come again.
-func (w *worker) answerDeferred() {
-	for msg, ok := w.deferred.Pop(); ok; msg, ok = w.deferred.Pop() {
+func (w *worker) answerDeferred(ctx context.Context) {
+	for msg, ok := w.deferred.Pop(); ok && ctx.Err() == nil; msg, ok = w.deferred.Pop() {
 		w.routes = w.router.Find(w.routes[:0], msg.Topic)
 		for _, src := range w.routes {
 			w.noteArrival(src, msg)

@@ -82,11 +82,11 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			w.ring.Release(size)
 			w.counts.held.Store(int64(len(w.held)))
 		case <-in:
-			w.withReader(w.handleReady)
+			w.withReader(func() { w.handleReady(ctx) })
 		case <-tick:
 			w.withReader(w.tick)
 		case <-w.deferred.Ready():
-			w.withReader(w.answerDeferred)
+			w.withReader(func() { w.answerDeferred(ctx) })
 		case <-stop:
 			stop = nil
 		case <-ctx.Done():
