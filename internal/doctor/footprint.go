@@ -11,6 +11,7 @@ import (
 	"edge/internal/terminal"
 	"edge/online"
 	"edge/persist"
+	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/membership"
 )
@@ -31,6 +32,7 @@ type footprint struct {
 const (
 	heapBase    = 4 << 20 // of the heap, beside models, queues and pending samples; with samples on their way to the committer
 	programBase = 8 << 20 // pages of the program that are in use; the system reclaims the others
+	messageRoom = 2 << 20 // for messages that are decoded, of heapBase
 	pendingBase = 1 << 10 // of a pending sample, beside its features
 	garbage     = 0.15    // garbage that the collector leaves until its next run, of the heap that lasts; less under a goal
 )
@@ -64,7 +66,11 @@ func footprintOf(cfg *config.Config) *footprint {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.classes = -1
 	}
+	largest := uint64(0)
 	for _, s := range cfg.Streams {
+		for _, in := range s.Sources() {
+			largest = max(largest, messageSize(in))
+		}
 		if stage := s.StageConfig(); stage.Set() {
 			size := stage.Size(s.Raw.Rate.Hz)
 			rows := size.Rows
@@ -74,7 +80,27 @@ func footprintOf(cfg *config.Config) *footprint {
 			f.windows += uint64(rows)*uint64(size.RowBytes)*uint64(s.Devices()) + uint64(size.Shared)
 		}
 	}
+	if room := uint64(cfg.MQTT.Ring.MaxBytes) + messageRoom; largest > room {
+		f.queues += largest - room
+	}
 	return f
+}
+
+// messageSize estimates the memory of the largest message of a source, and of those like it that are
+// decoded, committed and learnt at the same time: for each row 4.5 KiB, and each of its features six
+// times. Measured with rows of two features: 3.3 to 4.4 KiB.
+func messageSize(in codec.Stream) uint64 {
+	names := in.SignalNames()
+	if names == nil {
+		names = in.FeatureNames()
+	}
+	bytes, d := uint64(in.MaxPayload), uint64(len(names))
+	rows := min(uint64(in.MaxBatch), bytes/(2*d+1))
+	size := rows*(4608+48*d) + 4*bytes
+	if in.Format == codec.FormatCBOR {
+		size = max(size, 64*bytes)
+	}
+	return size
 }
 
 // expect adds the members of a fleet: those that are listed, or those that the state knows,

@@ -117,7 +117,7 @@ func (f *footprint) excess(bounds []memoryBound) (found []string, advice string)
 			found = append(found, fmt.Sprintf("%s may be needed, and %s allows %s", terminal.Bytes(f.most(goal)), b.by, terminal.Bytes(b.bytes)))
 		}
 	}
-	return found, "lower classes.max, inducing, the number of horizons, fleet.max_members, or window.devices and window.max_rows, or raise the limit (MemoryMax and GOMEMLIMIT in the unit file)"
+	return found, "lower classes.max, inducing, the number of horizons, fleet.max_members, window.devices and window.max_rows, or max_batch and max_payload, or raise the limit (MemoryMax and GOMEMLIMIT in the unit file)"
 }
 
 // describe writes the footprint, and a warning for each limit that it may exceed.

@@ -65,10 +65,21 @@ func TestFootprint(t *testing.T) {
 			t.Errorf("models%s: %d warnings, want %d: %s", more, n, warnings, out.String())
 		}
 	}
-	// This took 260 MiB when its state was written, without the pages of files.
-	wide := footprintOf(harness.Parsed(t, "mqtt: {servers: [mqtt://broker.lan]}\nstreams: {s: {topics: [s], dimension: 10000}}\nmodels: {m: {streams: [s], inducing: 20}}\n"))
-	if wide.most(false) < 260<<20 {
-		t.Errorf("10000 features take %s", wide)
+	const one = "mqtt: {servers: [mqtt://broker.lan]}\nstreams: {s: {topics: [s], dimension: %s}}\nmodels: {m: {streams: [s]%s}}\n"
+	small := footprintOf(harness.Parsed(t, fmt.Sprintf(one, "2", ""))).most(false) >> 20
+	for _, c := range []struct {
+		stream, model string
+		measured      uint64 // MiB without the pages of files
+	}{
+		{"10000", ", inducing: 20", 260}, // when the state was written
+		{"2, max_payload: 16MiB, max_batch: 100000", "", 391},
+		{"2, max_payload: 16MiB, compression: auto", "", 77},
+		{"30", "", small},
+	} {
+		f := footprintOf(harness.Parsed(t, fmt.Sprintf(one, c.stream, c.model)))
+		if got := f.most(false) >> 20; got < c.measured || got > 2*c.measured {
+			t.Errorf("dimension: %s%s took %d MiB: %s", c.stream, c.model, c.measured, f)
+		}
 	}
 	const fleet = ", inducing: %d, fleet: {concept: c%s}"
 	for more, want := range map[string]string{
