@@ -282,6 +282,7 @@ type daemon struct {
 	journal   *fakeJournal
 	model     *fakeModel
 	stop      func() error
+	end       context.CancelCauseFunc // of Run
 	log       *lockedBuffer
 	dialled   *dialled
 	overloads atomic.Int64 // events
@@ -310,13 +311,13 @@ func startNode(t *testing.T, b *broker, journal *fakeJournal, change func(*Confi
 	for _, f := range prepare {
 		f(node)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- node.Run(ctx) }()
-	d.Node = node
+	d.Node, d.end = node, cancel
 	d.model, _ = m.Model.(*fakeModel)
 	d.stop = sync.OnceValue(func() error {
-		cancel()
+		cancel(nil)
 		return <-done
 	})
 	t.Cleanup(func() {

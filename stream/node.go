@@ -191,12 +191,16 @@ func (n *Node) Run(ctx context.Context) error {
 	close(stop)
 	work.Wait()
 	requests.Wait()
+	replaced := errors.Is(context.Cause(ctx), ErrReplaced)
 	for _, m := range n.models {
+		if replaced { // the loops go on, and the next node publishes their metrics
+			break
+		}
 		if err := m.Model.Idle(working); err != nil || len(m.owed) > 0 {
 			n.log.Warn("the model is still learning committed records; its final metrics are not published, and it continues at the next start", "model", m.Name)
 		}
 	}
-	n.client.SetReplaced(errors.Is(context.Cause(ctx), ErrReplaced))
+	n.client.SetReplaced(replaced)
 	stopReporting()
 	reports.Wait()
 	n.report.final()

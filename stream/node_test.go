@@ -193,6 +193,23 @@ func TestStopBehind(t *testing.T) {
 	again.model.hasLearnt(t, upTo(n)[kept:])
 }
 
+// A node that another one replaces does not wait for a model that is behind: it goes on under the next.
+func TestReplacedBehind(t *testing.T) {
+	b := newMochi(t, nil, nil)
+	b.start(t)
+	d := startNode(t, b, newFakeJournal(), nil).ready(t)
+	d.model.mu.Lock()
+	d.model.busy = true
+	d.model.mu.Unlock()
+	d.end(ErrReplaced)
+	if err := d.stop(); err != nil {
+		t.Error(err)
+	}
+	if text := string(d.log.tail(3000)); strings.Contains(text, "the model is still learning") {
+		t.Errorf("the log tells of a next start:\n%s", text)
+	}
+}
+
 // A stop that leaves messages is clean where the journal works: the disk is slow, or the broker has not told its cursor.
 func TestStopThatLeavesMessages(t *testing.T) {
 	cfg, m := testConfig()
