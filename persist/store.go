@@ -150,6 +150,8 @@ func diskRemedy(err error) string {
 		return "; mount it writable; if the kernel made it read-only, the disk or card usually fails: see dmesg"
 	case errors.Is(err, syscall.EIO):
 		return "; the disk or card fails: see dmesg, and replace it"
+	case errors.Is(err, syscall.EFBIG):
+		return "; the process or the file system has a limit of the size of a file: raise it (ulimit -f), or choose another store.path"
 	}
 	return ""
 }
