@@ -116,62 +116,74 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 	if hasIndex(names) && labelAt != 0 {
 		leftOut = append(leftOut, 0)
 	}
-	var picked []int
-	if f.Columns != nil {
-		if picked, err = c.find("--columns", f.Columns); err != nil {
-			return nil, nil, err
-		}
-	} else {
-		out := make([]bool, width)
-		for _, at := range leftOut {
-			out[at] = true
-		}
-		for i := range width {
-			if i != labelAt && !out[i] {
-				picked = append(picked, i)
-			}
-		}
+	picked, err := c.pick(f, labelAt, leftOut)
+	if err != nil {
+		return nil, nil, err
 	}
-	if slices.Contains(picked, labelAt) {
-		return nil, nil, fmt.Errorf("%s: %s is the label, so it cannot be a feature as well: --label names another column", path, c.word(labelAt))
-	}
-	if len(picked) == 0 && width == 1 && labelAt == 0 {
-		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature: the only one, %s, is taken for the label; want features beside it; --separator names another separator than %s", path, c.word(0), csvtext.SeparatorWord(f.Separator))
-	}
-	if len(picked) == 0 {
-		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature; want at least one beside the label; --separator names another separator than %s", path, csvtext.SeparatorWord(f.Separator))
-	}
-	if f.Features != nil {
-		if picked, err = c.match(f, picked); err != nil {
-			return nil, nil, err
-		}
-	}
-	called := make(map[string]bool, len(picked))
-	for i, at := range picked {
-		if c.roles[at] != ignored {
-			return nil, nil, fmt.Errorf("%s: %s is given twice", path, c.word(at))
-		}
-		c.roles[at] = i
-		switch {
-		case f.Features != nil:
-			features = append(features, f.Features[i])
-		case names == nil:
-			features = append(features, "f"+strconv.Itoa(i))
-		case names[at] == "":
-			return nil, nil, fmt.Errorf("%s:1: column %d has no name: name it, or leave it out by --ignore %d", path, at+1, at+1)
-		case !utf8.ValidString(names[at]):
-			return nil, nil, fmt.Errorf("%s:1: column %d is called %s, %s; --ignore %d leaves it out", path, at+1, field.Quote(names[at]), notUTF8, at+1)
-		case called[names[at]]:
-			return nil, nil, c.twice(at)
-		default:
-			called[names[at]] = true
-			features = append(features, names[at])
-		}
+	if features, err = c.take(f, picked); err != nil {
+		return nil, nil, err
 	}
 	if labelAt >= 0 {
 		c.roles[labelAt] = label
 	}
 	return c.roles, features, c.setDevice(deviceAt)
+}
+
+// pick returns the columns of the features, in their order.
+func (c *chooser) pick(f Format, labelAt int, leftOut []int) (picked []int, err error) {
+	if f.Columns != nil {
+		if picked, err = c.find("--columns", f.Columns); err != nil {
+			return nil, err
+		}
+	} else {
+		out := make([]bool, c.width)
+		for _, at := range leftOut {
+			out[at] = true
+		}
+		for i := range c.width {
+			if i != labelAt && !out[i] {
+				picked = append(picked, i)
+			}
+		}
+	}
+	switch {
+	case slices.Contains(picked, labelAt):
+		return nil, fmt.Errorf("%s: %s is the label, so it cannot be a feature as well: --label names another column", c.path, c.word(labelAt))
+	case len(picked) == 0 && c.width == 1 && labelAt == 0:
+		return nil, fmt.Errorf("%s:1: no column is left for a feature: the only one, %s, is taken for the label; want features beside it; --separator names another separator than %s", c.path, c.word(0), csvtext.SeparatorWord(f.Separator))
+	case len(picked) == 0:
+		return nil, fmt.Errorf("%s:1: no column is left for a feature; want at least one beside the label; --separator names another separator than %s", c.path, csvtext.SeparatorWord(f.Separator))
+	case f.Features != nil:
+		return c.match(f, picked)
+	}
+	return picked, nil
+}
+
+// take gives the picked columns their roles, and returns the names of the features.
+func (c *chooser) take(f Format, picked []int) (features []string, err error) {
+	called := make(map[string]bool, len(picked))
+	for i, at := range picked {
+		if c.roles[at] != ignored {
+			return nil, fmt.Errorf("%s: %s is given twice", c.path, c.word(at))
+		}
+		c.roles[at] = i
+		switch {
+		case f.Features != nil:
+			features = append(features, f.Features[i])
+		case c.names == nil:
+			features = append(features, "f"+strconv.Itoa(i))
+		case c.names[at] == "":
+			return nil, fmt.Errorf("%s:1: column %d has no name: name it, or leave it out by --ignore %d", c.path, at+1, at+1)
+		case !utf8.ValidString(c.names[at]):
+			return nil, fmt.Errorf("%s:1: column %d is called %s, %s; --ignore %d leaves it out", c.path, at+1, field.Quote(c.names[at]), notUTF8, at+1)
+		case called[c.names[at]]:
+			return nil, c.twice(at)
+		default:
+			called[c.names[at]] = true
+			features = append(features, c.names[at])
+		}
+	}
+	return features, nil
 }
 
 // hasIndex reports whether the first column has the numbers or names of the rows, as pandas and R write
