@@ -114,11 +114,11 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 		return Refuse(Malformed, "%w", err)
 	}
 	row.note(measurement, string(of))
-	l := influxLine{influxCodec: c, lines: lines, row: row}
-	if err := l.tags(); err != nil {
+	l := influxLine{of: c}
+	if err := l.tags(row, lines); err != nil {
 		return err
 	}
-	if err := l.fields(); err != nil {
+	if err := l.fields(row, lines); err != nil {
 		return err
 	}
 	switch {
@@ -141,24 +141,22 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 
 // influxLine is a line whose cells are read into a row.
 type influxLine struct {
-	influxCodec
-	lines *lineprotocol.Decoder
-	row   *cells
-	seen  []string // keys of cells, each once
-	bad   *Refusal // of a value: none in a line that is left out
+	of   influxCodec
+	seen []string // keys of cells, each once
+	bad  *Refusal // of a value: none in a line that is left out
 }
 
-// tags reads the tags.
-func (l *influxLine) tags() *Refusal {
+// tags reads the tags into the row.
+func (l *influxLine) tags(row *cells, lines *lineprotocol.Decoder) *Refusal {
 	for {
-		key, value, err := l.lines.NextTag()
+		key, value, err := lines.NextTag()
 		if err != nil {
 			return Refuse(Malformed, "%w", err)
 		}
 		if key == nil {
 			return nil
 		}
-		if !l.isCell(string(key)) {
+		if !l.of.isCell(string(key)) {
 			continue
 		}
 		name, text := string(key), string(value)
@@ -166,15 +164,15 @@ func (l *influxLine) tags() *Refusal {
 			return Refuse(Repeated, "tag %.40q occurs twice", key)
 		}
 		l.seen = append(l.seen, name)
-		l.row.note(name, text)
-		l.bad = cmp.Or(l.bad, l.cell(l.row, name, lineprotocol.String, text))
+		row.note(name, text)
+		l.bad = cmp.Or(l.bad, l.of.cell(row, name, lineprotocol.String, text))
 	}
 }
 
-// fields reads the fields.
-func (l *influxLine) fields() *Refusal {
+// fields reads the fields into the row.
+func (l *influxLine) fields(row *cells, lines *lineprotocol.Decoder) *Refusal {
 	for {
-		key, kind, value, err := l.lines.NextFieldBytes()
+		key, kind, value, err := lines.NextFieldBytes()
 		if err != nil {
 			return Refuse(Malformed, "%w", err)
 		}
@@ -185,18 +183,18 @@ func (l *influxLine) fields() *Refusal {
 		if kind == lineprotocol.Bool {
 			text = strconv.FormatBool(isTrue(text))
 		}
-		l.row.note(name, text)
-		i, isFeature := l.byField[name]
+		row.note(name, text)
+		i, isFeature := l.of.byField[name]
 		switch {
 		case isFeature:
-			l.bad = cmp.Or(l.bad, l.feature(l.row, i, kind, text))
+			l.bad = cmp.Or(l.bad, l.of.feature(row, i, kind, text))
 		case slices.Contains(l.seen, name):
 			return Refuse(Repeated, "key %.40q occurs twice", name)
-		case l.isCell(name):
-			l.bad = cmp.Or(l.bad, l.cell(l.row, name, kind, text))
+		case l.of.isCell(name):
+			l.bad = cmp.Or(l.bad, l.of.cell(row, name, kind, text))
 			l.seen = append(l.seen, name)
-		case l.paths == nil && l.signals == nil:
-			l.bad = cmp.Or(l.bad, l.unknownKey(name))
+		case l.of.paths == nil && l.of.signals == nil:
+			l.bad = cmp.Or(l.bad, l.of.unknownKey(name))
 		}
 	}
 }
