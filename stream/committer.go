@@ -386,7 +386,9 @@ func (m *modelState) countMinibatch(records []online.Record, now time.Time, coun
 	}
 }
 
-// wake makes sure that a channel of capacity 1 has an element.
+// wake makes sure that a channel of capacity 1 has an element. It is not inlined: it has many callers.
+//
+//go:noinline
 func wake(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:

@@ -177,7 +177,9 @@ func (c *Client) Publish(ctx context.Context, topic string, qos byte, retained b
 	return wait(ctx, c.paho.Publish(topic, qos, retained, payload))
 }
 
-// Close disconnects.
+// Close disconnects. It is not inlined: many commands call it.
+//
+//go:noinline
 func (c *Client) Close() { c.paho.Disconnect(uint(closePause.Milliseconds())) }
 
 // wait waits for the broker's answer. If ctx ends before, the error is its cause.

@@ -338,7 +338,9 @@ func (d *File) record() ([]string, error) {
 	}
 }
 
-// Close closes the file.
+// Close closes the file. It is not inlined: many commands call it.
+//
+//go:noinline
 func (d *File) Close() error {
 	if d.file == nil {
 		return nil

@@ -50,7 +50,9 @@ func (o *Options) Check() error {
 }
 
 // Of returns the format of a file for a model with these features; with nil, for
-// a model whose features are the columns.
+// a model whose features are the columns. It is not inlined: many commands call it.
+//
+//go:noinline
 func (o *Options) Of(features []string) Format {
 	f := o.Format
 	f.Features, f.Device, f.Time = features, o.DeviceColumn, o.TimeColumn

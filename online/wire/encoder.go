@@ -15,6 +15,8 @@ type Encoder struct{ Buf []byte }
 func (e *Encoder) Uint(v uint64) { e.Buf = binary.AppendUvarint(e.Buf, v) }
 
 // Int appends a count, v ≥ 0, as an unsigned varint.
+//
+//go:noinline
 func (e *Encoder) Int(v int) { e.Uint(uint64(v)) }
 
 // Uint64 appends the 8 bytes of v.

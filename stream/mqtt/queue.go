@@ -178,7 +178,9 @@ func (q *Queue[T]) Len() int {
 	return len(q.items) - q.head
 }
 
-// wake makes sure that a channel of capacity 1 has an element.
+// wake makes sure that a channel of capacity 1 has an element. It is not inlined: it has many callers.
+//
+//go:noinline
 func wake(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:

@@ -125,7 +125,9 @@ func checkText(s string) error {
 }
 
 // IsName reports whether s may name a node, a stream or a model: [a-z0-9_-]+,
-// because the name is a level of a topic.
+// because the name is a level of a topic. It is not inlined: it has many callers.
+//
+//go:noinline
 func IsName(s string) bool {
 	for _, c := range []byte(s) {
 		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {

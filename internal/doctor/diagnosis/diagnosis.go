@@ -53,10 +53,14 @@ func (d *Diagnosis) OK(check, format string, args ...any) {
 	d.Add(check, OK, fmt.Sprintf(format, args...), "", nil)
 }
 
-// Warn appends a finding that the user should know.
+// Warn appends a finding that the user should know. Like Add it is not inlined.
+//
+//go:noinline
 func (d *Diagnosis) Warn(check, detail, advice string) { d.Add(check, Warn, detail, advice, nil) }
 
-// Fail appends a finding of what does not work.
+// Fail appends a finding of what does not work. Like Add it is not inlined.
+//
+//go:noinline
 func (d *Diagnosis) Fail(check, detail, advice string) { d.Add(check, Fail, detail, advice, nil) }
 
 // String returns the findings, one a line.
