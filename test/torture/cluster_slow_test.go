@@ -108,6 +108,7 @@ func startClustered(t *testing.T, addrs []string, number int) *clustered {
 	n.rows = dataset.NewWaveform(n.seed())
 	n.config = files.Write(t, n.name+".yaml", fmt.Sprintf(`
 node: %[1]s
+log: {level: debug}
 mqtt: {servers: ["%[2]s"], max_reconnect_interval: 1s}
 streams: {waveform: {topics: [sensors/%[1]s], features: [%[3]s]}}
 models:
