@@ -148,7 +148,8 @@ type Config struct {
 	Damping float64 `yaml:"damping"`
 	// LearningRate of Adam at 32 samples a minibatch; it falls with the square
 	// root of the size. After the warm-up every second step follows the gradient, of
-	// the samples of both, with less momentum. 0 keeps kernel and inducing inputs. Default 0.02.
+	// the samples of both, with less momentum; from 50,000 labels on the rate falls with their
+	// number while a horizon that never forgets answers. 0 keeps kernel and inducing inputs. Default 0.02.
 	LearningRate float64 `yaml:"learning_rate"`
 	// Gradient is the number of observations whose evidence a step of Adam
 	// follows during the warm-up, at least: the new ones, and the latest of the

@@ -97,7 +97,7 @@ func (b *Bank) step(n int) error {
 	}
 	rate := b.cfg.LearningRate * math.Sqrt(float64(size)/fullRate) * float64(b.waiting) / float64(size)
 	if b.live {
-		rate *= liveRate
+		rate *= liveRate * b.calm()
 	}
 	if b.refit > 0 {
 		rate *= passRate
@@ -222,6 +222,7 @@ func (b *Bank) move(lr float64) error {
 	if noise := len(b.params.Theta)/len(b.bases) - 1; b.bases[0].Eps > 0 { // all groups have the first one's ε
 		b.params.Theta[noise] += (noiseRate - 1) * (b.params.Theta[noise] - w.theta0[noise])
 	}
+	b.keepSignal()
 	b.params.Clamp(b.cfg.NoiseMax)
 	return b.rebase(nil)
 }
