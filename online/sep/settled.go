@@ -16,9 +16,9 @@ const (
 // settled reports whether the bank has learnt for long.
 func (b *Bank) settled() bool { return b.live && b.view.N > settledAfter }
 
-// calm is the factor of the rate of a settled bank: it falls with the number of labels as far as
+// ageFactor is the factor of the rate of a settled bank: it falls with the number of labels as far as
 // horizons that never forget answer.
-func (b *Bank) calm() float64 {
+func (b *Bank) ageFactor() float64 {
 	if !b.settled() {
 		return 1
 	}

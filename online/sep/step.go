@@ -97,7 +97,7 @@ func (b *Bank) step(n int) error {
 	}
 	rate := b.cfg.LearningRate * math.Sqrt(float64(size)/fullRate) * float64(b.waiting) / float64(size)
 	if b.live {
-		rate *= liveRate * b.calm()
+		rate *= liveRate * b.ageFactor()
 	}
 	if b.refit > 0 {
 		rate *= passRate
