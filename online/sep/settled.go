@@ -11,6 +11,7 @@ import "math"
 const (
 	settledAfter = 50_000         // labels
 	leastSignal  = 1 / StartNoise // least variance of a latent function, in those of its noise
+	maxRise      = 0.02           // of the logarithm of that quotient in a step
 )
 
 // settled reports whether the bank has learnt for long.
@@ -31,8 +32,9 @@ func (b *Bank) ageFactor() float64 {
 	return max(1-kept, settledAfter/float64(b.view.N))
 }
 
-// keepSignal raises the variance of the latent functions of a settled bank to leastSignal. Only its
-// quotient by that of the noise carries information, so that both move alike.
+// keepSignal raises the variance of the latent functions of a settled bank to leastSignal, by so little
+// in a step that the answers do not suffer. Only its quotient by that of the noise carries information,
+// so that both move alike.
 func (b *Bank) keepSignal() {
 	if !b.settled() {
 		return
@@ -40,6 +42,7 @@ func (b *Bank) keepSignal() {
 	for g := range b.bases {
 		p := b.params.Group(g)
 		if low := math.Log(leastSignal) - (*p.LogAmp() - *p.LogNoise()); low > 0 {
+			low = min(low, maxRise)
 			*p.LogAmp() += low / 2
 			*p.LogNoise() -= low / 2
 		}

@@ -39,25 +39,29 @@ func TestSettledKernelMovesLess(t *testing.T) {
 	}
 }
 
-// The latent functions of a bank that has learnt for long vary at least ten times as much as their
-// noise. Both parts of the quotient move alike.
+// The latent functions of a bank that has learnt for long come to vary at least ten times as much as
+// their noise, by little in each step. Both parts of the quotient move alike.
 func TestSettledSignalStays(t *testing.T) {
 	b := newTestBank(t, testConfig(3), rand.New(rand.NewPCG(8, 8)))
 	b.live = true
 	for _, c := range []struct {
 		labels             uint64
+		steps              int
 		amp, noise         float64
 		wantAmp, wantNoise float64
 	}{
-		{settledAfter, -3, 1, -3, 1},
-		{settledAfter + 1, -3, 1, -1 + math.Log(10)/2, -1 - math.Log(10)/2},
-		{settledAfter + 1, 1, -3, 1, -3},
+		{settledAfter, 1, -3, 1, -3, 1},
+		{settledAfter + 1, 1, -3, 1, -2.99, 0.99},
+		{settledAfter + 1, 1000, -3, 1, -1 + math.Log(10)/2, -1 - math.Log(10)/2},
+		{settledAfter + 1, 1, 1, -3, 1, -3},
 	} {
 		b.view.N = c.labels
 		*b.params.LogAmp(), *b.params.LogNoise() = c.amp, c.noise
-		b.keepSignal()
+		for range c.steps {
+			b.keepSignal()
+		}
 		if amp, noise := *b.params.LogAmp(), *b.params.LogNoise(); math.Abs(amp-c.wantAmp) > 1e-12 || math.Abs(noise-c.wantNoise) > 1e-12 {
-			t.Errorf("%d labels: variances exp(%g) and exp(%g) became exp(%g) and exp(%g), want exp(%g) and exp(%g)", c.labels, c.amp, c.noise, amp, noise, c.wantAmp, c.wantNoise)
+			t.Errorf("%d labels, %d steps: variances exp(%g) and exp(%g) became exp(%g) and exp(%g), want exp(%g) and exp(%g)", c.labels, c.steps, c.amp, c.noise, amp, noise, c.wantAmp, c.wantNoise)
 		}
 	}
 }
