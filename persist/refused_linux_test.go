@@ -141,6 +141,39 @@ func TestRemedyOfDisk(t *testing.T) {
 	}
 }
 
+// An error of a new state file names it as the user knows it, with the remedy: at its creation, and at a
+// commit, where the open file still has its temporary name, also if bbolt hides the error in a text.
+func TestNewFileIsNamed(t *testing.T) {
+	path := tempPath(t)
+	temp := path + temporary
+	hidden := errors.New("file resize error: truncate " + temp + ": " + syscall.EFBIG.Error())
+	for _, failure := range []func() error{
+		func() error { return &fs.PathError{Op: "write", Path: temp, Err: syscall.EFBIG} },
+		func() error { return hidden },
+	} {
+		var fault error
+		opts := Options{Fault: func(string) error { return fault }}
+		check := func(what string, err error) {
+			if !errors.Is(err, syscall.EFBIG) || !strings.Contains(err.Error(), "ulimit -f") || !strings.Contains(err.Error(), path+": ") || strings.Contains(err.Error(), temp) {
+				t.Errorf("%s: error %v, want one of %s", what, err, path)
+			}
+		}
+		fault = failure()
+		_, err := Open(path, opts)
+		check("Open", err)
+		fault = nil
+		s := newStore(t, path, opts)
+		newTruths(t, s, "m")
+		fault = failure()
+		check("Commit", s.Commit(&online.Commit{Records: []online.Record{sample("m", 1)}}))
+		fault = nil
+		closeStore(t, s)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A restore for which there is no room leaves the files that earlier ones have kept. A process of its
 // own has the limit of file sizes: under it go test could not write its list of files.
 func TestRestoreWithoutRoom(t *testing.T) {
