@@ -139,8 +139,11 @@ func (conn *Conn) mayBeTaken(broken bool, lasted time.Duration) bool {
 	return !broken && !conn.culprit && lasted <= shortConnection && slept <= shortConnection
 }
 
-// broken reports whether the broker or the network has ended the connection.
-func (conn *Conn) broken() bool { return isClosed(conn.lost) && conn.err != errClosed }
+// broken reports whether the broker or the network has ended the connection. One that this node has ended
+// because of a protocol error says nothing about the publications.
+func (conn *Conn) broken() bool {
+	return isClosed(conn.lost) && conn.err != errClosed && conn.net.broken.Load() == nil
+}
 
 // isClosed reports whether a channel is closed that nothing is sent to.
 func isClosed(ch <-chan struct{}) bool {

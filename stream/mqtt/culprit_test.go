@@ -1,11 +1,20 @@
 package mqtt
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
 // limitedLink is a connection that its broker ends upon a publication larger than limit, or
@@ -216,6 +225,62 @@ func TestPacketLimit(t *testing.T) {
 		}
 		if got := o.counters.OutboxRefused.Load(); got != 0 || len(b.passed) != 3*maxEnds {
 			t.Errorf("%d refused, %d passed, want none and %d", got, len(b.passed), 3*maxEnds)
+		}
+	})
+}
+
+// A broker that breaks the protocol at each connection does not make the node discard its publications:
+// all of them arrive once the broker behaves.
+func TestProtocolErrorAccusesNone(t *testing.T) {
+	bubble("a broken packet in place of each acknowledgement", t, func(t *testing.T) {
+		const broken, sent = 2 * slowEnds, 5
+		var all sync.WaitGroup
+		var arrived []string
+		connections := 0
+		dial := func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
+			client, broker := net.Pipe()
+			connections++
+			behaves := connections > broken
+			all.Go(func() {
+				defer broker.Close()
+				for {
+					switch p, err := packets.ReadPacket(broker); p := p.(type) {
+					case *packets.ConnectPacket:
+						io.WriteString(broker, "\x20\x02\x00\x00")
+					case *packets.PublishPacket:
+						if !behaves {
+							io.WriteString(broker, "\xf0\x00")
+							continue
+						}
+						arrived = append(arrived, string(p.Payload))
+						broker.Write([]byte{0x40, 2, byte(p.MessageID >> 8), byte(p.MessageID)})
+					default:
+						if err != nil {
+							return
+						}
+					}
+				}
+			})
+			return client, nil
+		}
+		o := newTestOutbox(4)
+		cfg := DefaultConfig()
+		cfg.Servers = []string{"mqtt://broker"}
+		c := NewClient(Options{
+			Config: cfg, Dial: dial, Counters: o.counters, Log: slog.New(slog.DiscardHandler),
+			Event: func(string, string) {}, Serve: func(ctx context.Context, conn *Conn) { o.Serve(ctx, conn) },
+		})
+		for i := range sent {
+			o.Push(&Publication{Topic: "t", QoS: 1, Payload: fmt.Append(nil, i)})
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		all.Go(func() { c.Run(ctx) })
+		time.Sleep(time.Hour)
+		stop()
+		all.Wait()
+		equalTexts(t, "arrived", arrived, []string{"0", "1", "2", "3", "4"})
+		if refused, limit := o.counters.OutboxRefused.Load(), o.culprit.limit; refused != 0 || limit != 0 {
+			t.Errorf("%d publications are refused with a limit of %d, want none, after %d connections", refused, limit, connections)
 		}
 	})
 }
