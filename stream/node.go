@@ -197,7 +197,7 @@ func (n *Node) Run(ctx context.Context) error {
 			break
 		}
 		if err := m.Model.Idle(working); err != nil || len(m.owed) > 0 {
-			n.log.Warn("the model is still learning committed records; its final metrics are not published, and it continues at the next start", "model", m.Name)
+			n.log.Warn("the model is still learning committed records; its last metrics are without them, and it continues at the next start", "model", m.Name)
 		}
 	}
 	n.client.SetReplaced(replaced)

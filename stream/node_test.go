@@ -185,8 +185,8 @@ func TestStopBehind(t *testing.T) {
 	if owed := len(d.models[0].owed); owed != kept || len(d.model.learnt()) > 0 {
 		t.Errorf("the journal has %d records, of which the model is owed %d", kept, owed)
 	}
-	if text := d.log.tail(3000); !strings.Contains(string(text), "the model is still learning committed records") {
-		t.Errorf("the log does not say that the model is behind:\n%s", text)
+	if text := d.log.tail(3000); !strings.Contains(string(text), "the model is still learning committed records; its last metrics are without them") {
+		t.Errorf("the log does not say that the model is behind, and its metrics with it:\n%s", text)
 	}
 	again := startNode(t, b, journal, nil)
 	eventually(t, "all to be committed", func() bool { _, now := journal.committed(); return now == n })

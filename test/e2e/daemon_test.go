@@ -69,7 +69,7 @@ func TestStopAndStart(t *testing.T) {
 		}
 		before := first.Stop()
 		for late := true; late; { // the digest is missing while learning lags behind the journal
-			if _, late = first.Logged("the model is still learning committed records; its final metrics are not published, and it continues at the next start"); late {
+			if _, late = first.Logged("the model is still learning committed records; its last metrics are without them, and it continues at the next start"); late {
 				first = harness.Start(t, config)
 				first.Await("connected to the broker")
 				before = first.Stop()
