@@ -7,6 +7,7 @@ import (
 
 	"edge/stream/homeassistant"
 	"edge/stream/membership"
+	"edge/stream/mqtt"
 )
 
 // formerParts bounds the parts of a contribution that are removed without knowing how many
@@ -80,9 +81,13 @@ func (n *Node) leaveModel(name string, known []string) {
 
 // renamed tells that this node had another name or base topic, under which the broker keeps what it
 // has published; in a fleet that counts beside what it publishes now. The devices of Home Assistant
-// do not depend on the base topic.
+// do not depend on the base topic. Another name without mqtt.client_id is another client, for whose
+// former session the broker goes on to keep messages.
 func (n *Node) renamed(base, former string, known []string) {
-	topics := " -t '" + base + "/" + former + "/#'"
+	topics, ends := " -t '"+base+"/"+former+"/#'", ""
+	if id := mqtt.DefaultClientID(former); n.cfg.MQTT.PersistentSession && n.cfg.MQTT.ClientID == "" && id != n.client.ID {
+		topics, ends = " -i "+id+topics, ", and ends the session in which messages wait for it"
+	}
 	for _, filter := range known {
 		rest, ours := strings.CutPrefix(filter, base+"/"+membership.Level+"/")
 		concept, whole := strings.CutSuffix(rest, "/+")
@@ -96,7 +101,7 @@ func (n *Node) renamed(base, former string, known []string) {
 	if base != n.cfg.MQTT.BaseTopic {
 		former = base + "/" + former
 	}
-	detail := fmt.Sprintf("this node was %s before, and the broker keeps what it has published so, which counts in a fleet: unless another device has that name now, mosquitto_sub%s --retained-only --remove-retained -W 3 removes it", former, topics)
+	detail := fmt.Sprintf("this node was %s before, and the broker keeps what it has published so, which counts in a fleet: unless another device has that name now, mosquitto_sub%s --retained-only --remove-retained -W 3 removes it%s", former, topics, ends)
 	n.log.Warn("the node has another name or base topic", "detail", detail)
 	n.report.event("", "node_renamed", detail)
 }

@@ -7,6 +7,7 @@ import (
 
 	"edge/stream/codec"
 	"edge/stream/membership"
+	"edge/stream/mqtt"
 )
 
 // A fleet that the configuration has no more, by a restart, is left as by a reload, and a
@@ -60,6 +61,25 @@ func TestFormerFleets(t *testing.T) {
 		}
 		if (tc.renamed != "") != (len(events) > 0) || !strings.Contains(strings.Join(events, ""), tc.renamed) {
 			t.Errorf("%s: events %q", name, events)
+		}
+	}
+}
+
+// Another name without mqtt.client_id is another client, whose former session the command ends.
+func TestFormerSession(t *testing.T) {
+	for name, tc := range map[string]struct {
+		client, known, want string
+	}{
+		"the default":   {"", "edge/old/bearing/label/#", "mosquitto_sub -i " + mqtt.DefaultClientID("old") + " -t 'edge/old/#'"},
+		"a client_id":   {"bearings", "edge/old/bearing/label/#", "mosquitto_sub -t 'edge/old/#'"},
+		"the same name": {"", "ml/old/n1/bearing/label/#", "mosquitto_sub -t 'ml/old/n1/#'"},
+	} {
+		cfg, m := testConfig()
+		cfg.Node, cfg.MQTT.ClientID = "n1", tc.client
+		node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), Subscriptions: &fakeMemory{filters: []string{tc.known}}})
+		p, ok := node.outbox.Pop()
+		if !ok || !strings.Contains(string(p.Payload), tc.want) {
+			t.Errorf("%s: %s, want %q", name, p.Payload, tc.want)
 		}
 	}
 }
