@@ -46,7 +46,7 @@ if the broker does not do what the configuration needs.`,
 			if err != nil {
 				return err
 			}
-			doubts, err := doctor.Obstacles(c)
+			warnings, err := doctor.CheckFiles(c)
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ if the broker does not do what the configuration needs.`,
 			}
 			out := terminal.Writer{To: cmd.OutOrStdout()}
 			doctor.Describe(out, path, c, verbose)
-			for _, d := range slices.Concat(doubts, doctor.StreamDoubts(c), c.UnusedVariables(os.Environ())) {
+			for _, d := range slices.Concat(warnings, doctor.StreamWarnings(c), c.UnusedVariables(os.Environ())) {
 				fmt.Fprintln(out, "warning ", d)
 			}
 			for _, e := range append(c.Exposures(path), c.HTTP.Exposures(c.Control.Enabled)...) {

@@ -90,8 +90,8 @@ func rowsOrTime(s signal.Span) string {
 	return s.String()
 }
 
-// StreamDoubts returns the settings of streams that are likely not meant.
-func StreamDoubts(c *config.Config) (doubts []string) {
+// StreamWarnings returns the settings of streams that are likely not meant.
+func StreamWarnings(c *config.Config) (warnings []string) {
 	used := map[string]bool{}
 	for _, m := range c.Models {
 		for _, name := range m.Streams {
@@ -101,7 +101,7 @@ func StreamDoubts(c *config.Config) (doubts []string) {
 	for _, name := range field.Names(c.Streams) {
 		s := c.Streams[name]
 		if !used[name] {
-			doubts = append(doubts, fmt.Sprintf("streams.%s: no model uses it, so that nothing subscribes to its topics: name it in the streams of a model", name))
+			warnings = append(warnings, fmt.Sprintf("streams.%s: no model uses it, so that nothing subscribes to its topics: name it in the streams of a model", name))
 		}
 		stage := s.StageConfig()
 		if !stage.Set() {
@@ -114,21 +114,21 @@ func StreamDoubts(c *config.Config) (doubts []string) {
 			if !window.Length.Set() {
 				at, fewer = "streams."+name, "a window or a longer hold.every"
 			}
-			doubts = append(doubts, fmt.Sprintf("%s: %.3g samples a second of each device; %s learns as well from fewer (edge doctor measures what this machine can learn)", at, second, fewer))
+			warnings = append(warnings, fmt.Sprintf("%s: %.3g samples a second of each device; %s learns as well from fewer (edge doctor measures what this machine can learn)", at, second, fewer))
 		}
 		if window.Length.Time > 0 && c.MQTT.PersistentSession && s.Raw.QoS != "0" && s.ArrivalTimes() {
-			doubts = append(doubts, fmt.Sprintf("%s: the payloads have no time, so that what the broker kept during an outage (mqtt.persistent_session) is a window of the moment in which it comes: qos: 0 on the stream drops it", key))
+			warnings = append(warnings, fmt.Sprintf("%s: the payloads have no time, so that what the broker kept during an outage (mqtt.persistent_session) is a window of the moment in which it comes: qos: 0 on the stream drops it", key))
 		}
 		if size.Thin {
-			doubts = append(doubts, fmt.Sprintf("%s: no sample is made: %v has %s, and min_rows is %d: a longer length, or a smaller min_rows", key, window.Length, terminal.Count(size.Rows, "row"), window.MinRows))
+			warnings = append(warnings, fmt.Sprintf("%s: no sample is made: %v has %s, and min_rows is %d: a longer length, or a smaller min_rows", key, window.Length, terminal.Count(size.Rows, "row"), window.MinRows))
 		}
 		together := !window.Length.Set() || window.Correlations && size.Signals > 1 && !size.Uncorrelated
 		if together && len(s.Raw.Inputs) > 1 && !stage.Hold.Set() && s.OnMissing == codec.OnMissingReject {
-			doubts = append(doubts, fmt.Sprintf("streams.%s: samples that need the signals of two inputs at once, as correlations do, are refused: without hold a row has those of one: hold; or on_missing: marginalise; or window.correlations: false", name))
+			warnings = append(warnings, fmt.Sprintf("streams.%s: samples that need the signals of two inputs at once, as correlations do, are refused: without hold a row has those of one: hold; or on_missing: marginalise; or window.correlations: false", name))
 		}
 		if size.Uncorrelated {
-			doubts = append(doubts, fmt.Sprintf("%s: correlations are no features, as %d signals have windows: at most 6 have them; window.of names fewer, correlations: false says so", key, size.Signals))
+			warnings = append(warnings, fmt.Sprintf("%s: correlations are no features, as %d signals have windows: at most 6 have them; window.of names fewer, correlations: false says so", key, size.Signals))
 		}
 	}
-	return doubts
+	return warnings
 }

@@ -32,8 +32,8 @@ func asAnother(t *testing.T, f func()) {
 // start; nor does a folder that this user may not write.
 func TestStateOfAnotherUser(t *testing.T) {
 	for name, tc := range map[string]struct {
-		file, folder os.FileMode
-		doubt, fail  string
+		file, folder  os.FileMode
+		warning, fail string
 	}{
 		"not read":          {0, 0o755, "open PATH to read: open PATH: permission denied", "fail state: this user cannot use it: persist: open PATH to read:"},
 		"not written":       {0o444, 0o755, "write to PATH: permission denied", "fail state: this user cannot use it: write to PATH: permission denied"},
@@ -52,14 +52,14 @@ func TestStateOfAnotherUser(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := diagnosis.New()
-			var doubts []string
+			var warnings []string
 			asAnother(t, func() {
-				doubts, err = Obstacles(&cfg)
+				warnings, err = CheckFiles(&cfg)
 				examineState(d, &cfg)
 			})
 			of := strings.NewReplacer("PATH", cfg.Store.Path, "FOLDER", folder)
-			if want := of.Replace(tc.doubt); err != nil || len(doubts) != 1 || !strings.Contains(doubts[0], want) {
-				t.Errorf("doubts %q, error %v, want one with %q", doubts, err, want)
+			if want := of.Replace(tc.warning); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], want) {
+				t.Errorf("warnings %q, error %v, want one with %q", warnings, err, want)
 			}
 			if tc.fail != "" {
 				expect(t, d, of.Replace(tc.fail))
