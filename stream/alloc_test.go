@@ -15,11 +15,11 @@ import (
 // still is a model that answers and never changes.
 type still struct {
 	*fakeModel
-	doubt conformal.Uncertainty
+	uncertainty conformal.Uncertainty
 }
 
 func (m *still) Snapshot() *model.Posterior          { return m.post }
-func (m *still) Uncertainty() *conformal.Uncertainty { return &m.doubt }
+func (m *still) Uncertainty() *conformal.Uncertainty { return &m.uncertainty }
 
 // A message that is only answered allocates nothing on its way from the queue to
 // the outbox.

@@ -58,8 +58,8 @@ func (w *worker) predictExample(it *item, r *codec.Reading, e *example, row int)
 	if learned && !e.known && !recovering {
 		m.inFlight++
 	}
-	doubt := m.aim.Threshold(*m.Model.Uncertainty())
-	e.probs, e.meta = probs, doubt.Meta(probs, novelty)
+	uncertainty := m.aim.Threshold(*m.Model.Uncertainty())
+	e.probs, e.meta = probs, uncertainty.Meta(probs, novelty)
 	e.meta.Last, e.meta.Version = post.Pool.Order.Last+1, post.Version()
 	e.parts = it.spareParts()
 	if r.Label == "" { // the label may come late
@@ -72,12 +72,12 @@ func (w *worker) predictExample(it *item, r *codec.Reading, e *example, row int)
 	set := p.Set[:0]
 	*p = Prediction{
 		Node: w.node, Model: m.Name, Device: e.device, ID: r.ID, Seq: m.seq, Version: post.Version(),
-		X: e.x, Classes: post.Classes(), Probs: probs, Novelty: novelty, PredictionSet: PredictionSet{set, doubt.Coverage},
-		Abstain: e.meta.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned,
+		X: e.x, Classes: post.Classes(), Probs: probs, Novelty: novelty, PredictionSet: PredictionSet{set, uncertainty.Coverage},
+		Abstain: e.meta.Abstained, Condition: Condition{uncertainty.Drift, recovering}, Label: r.Label, Learned: learned,
 		raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived, course: e.course.value()},
 	}
-	if doubt.Coverage > 0 {
-		p.Set = doubt.AppendSet(set, probs, e.x)
+	if uncertainty.Coverage > 0 {
+		p.Set = uncertainty.AppendSet(set, probs, e.x)
 		if k, known := classOf(post, r.Label); learned && known {
 			m.aim.JudgeNow(e.meta.Holds(probs, e.x, k), len(p.Set))
 		}

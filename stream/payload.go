@@ -326,13 +326,13 @@ type PredictionPayload struct {
 	Set        *[]string          `json:"set,omitempty"` // nil without prediction sets
 	Coverage   float64            `json:"coverage,omitempty"`
 	Fleet      *FleetAnswer       `json:"fleet,omitempty"` // nil without a fleet
-	Doubts
+	Caveats
 	Learned bool  `json:"learned"`
 	Latency int64 `json:"latency_us"`
 }
 
-// Doubts are the reasons to distrust a published prediction.
-type Doubts struct {
+// Caveats are the reasons to distrust a published prediction.
+type Caveats struct {
 	Abstain    bool   `json:"abstain"`
 	Drift      string `json:"drift"`
 	Recovering bool   `json:"recovering,omitempty"` // labels of the run before are not learnt yet

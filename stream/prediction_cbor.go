@@ -25,7 +25,7 @@ func (e *cborEncoder) encode(p *Prediction) ([]byte, error) {
 		V: 1, ID: scalarOf(p.raw.id), Time: scalarOf(p.raw.time), Node: p.Node, Model: p.Model, Device: p.Device,
 		Seq: p.Seq, Version: p.Version, Probs: make(map[string]float64, len(p.Probs)),
 		Entropy: rounded(p.Entropy), Novelty: rounded(p.Novelty), Coverage: rounded(p.Coverage),
-		Doubts: Doubts{p.Abstain, p.Drift.String(), p.Recovering}, Learned: p.Learned, Latency: p.Latency.Microseconds(),
+		Caveats: Caveats{p.Abstain, p.Drift.String(), p.Recovering}, Learned: p.Learned, Latency: p.Latency.Microseconds(),
 	}
 	if c.ID == nil && p.ID != "" {
 		c.ID = p.ID

@@ -177,7 +177,7 @@ func (c *fleetCommand) once(ctx context.Context, errOut io.Writer, path string) 
 		return nil, err
 	}
 	defer d.Close()
-	c.data.Warn(errOut, path, d.Doubt())
+	c.data.Warn(errOut, path, d.Warning())
 	selected, err := c.selection.Of(d)
 	if err != nil {
 		return nil, err

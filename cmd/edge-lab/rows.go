@@ -50,7 +50,7 @@ func writeRows(out, errOut io.Writer, path string, data *dataset.Options, s data
 		return err
 	}
 	defer d.Close()
-	data.Warn(errOut, path, d.Doubt())
+	data.Warn(errOut, path, d.Warning())
 	rows, err := s.Of(d)
 	if err != nil {
 		return err

@@ -207,9 +207,9 @@ func TestLabelsOfTopics(t *testing.T) {
 	config = func(more string) string {
 		return files.Write(t, "edge.yaml", "streams: {s: {topics: [t], features: [x]"+more+"}}\nlabels: [{topics: [t/state], map: {0: idle, 1: run}}, {topics: [t/more], map: {0: run, 1: run}}]\nmodels: {m: {streams: [s]}}\n")
 	}
-	const doubt = `table.csv: the label "0" of the file is "idle" where it comes on t/state (map), and a class of its own here`
+	const warning = `table.csv: the label "0" of the file is "idle" where it comes on t/state (map), and a class of its own here`
 	for _, command := range [][]string{{"eval", table}, {"train", table, "--passes", "1"}} {
-		if _, _, errOut := edge(t, append(command, "-c", config(""))...); !strings.Contains(errOut, doubt) {
+		if _, _, errOut := edge(t, append(command, "-c", config(""))...); !strings.Contains(errOut, warning) {
 			t.Errorf("%s: %s", command, errOut)
 		}
 		if _, _, errOut := edge(t, append(command, "-c", config(", label_map: {0: idle, 1: run}"))...); strings.Contains(errOut, "(map)") {

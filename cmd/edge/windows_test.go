@@ -246,8 +246,8 @@ func TestCheckOfSignals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doubtful := strings.NewReplacer("[x, y]", "[a, b, c, d, e, f, g]", "time: t", `time: ""`, "length: 256, hop: 128", "length: 1s, hop: 200ms").Replace(string(text))
-	code, out, errOut := edge(t, "check", "-c", files.Write(t, "doubtful.yaml", doubtful))
+	questionable := strings.NewReplacer("[x, y]", "[a, b, c, d, e, f, g]", "time: t", `time: ""`, "length: 256, hop: 128", "length: 1s, hop: 200ms").Replace(string(text))
+	code, out, errOut := edge(t, "check", "-c", files.Write(t, "questionable.yaml", questionable))
 	for _, want := range []string{
 		"18000 samples an hour of each device", "warning  streams.hip.window: 5 samples a second of each device",
 		"warning  streams.hip.window: the payloads have no time", "warning  streams.hip.window: correlations are no features, as 7 signals have windows",

@@ -30,8 +30,8 @@ func TestAlikeLabels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(summary.Doubt, want) || (want == "") != (summary.Doubt == "") || table.Doubt != summary.Doubt {
-			t.Errorf("%.40q: doubts %q and %q, want %q", text, summary.Doubt, table.Doubt, want)
+		if !strings.Contains(summary.Warning, want) || (want == "") != (summary.Warning == "") || table.Warning != summary.Warning {
+			t.Errorf("%.40q: warnings %q and %q, want %q", text, summary.Warning, table.Warning, want)
 		}
 	}
 }

@@ -13,7 +13,7 @@
 //	raw.go         Raw: files of signals, whose samples a stage makes; rawfile.go
 //	               reads them, rawrow.go gives their rows, detect.go finds out
 //	selection.go   Selection: first rows, shuffle; ReadAll
-//	doubt.go       what a user should check; rising.go finds features that rise with
+//	warning.go     what a user should check; rising.go finds features that rise with
 //	               every row, filler.go values such as -999, alike.go labels spelt alike
 //	summary.go     Summary: rows, classes and gaps of a file, in one pass
 //	table.go       Table, Part; idx.go and gaps.go belong to it: images,

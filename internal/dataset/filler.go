@@ -61,8 +61,8 @@ func (e *ends) filler() (text string, n int) {
 	return "", 0
 }
 
-// fillerDoubt describes a feature of which a value seems to stand for a missing one; "" without one.
-func (d *File) fillerDoubt() string {
+// fillerWarning describes a feature of which a value seems to stand for a missing one; "" without one.
+func (d *File) fillerWarning() string {
 	for i, role := range d.roles {
 		if role < 0 || d.fillers == nil {
 			continue

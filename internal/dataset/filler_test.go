@@ -33,7 +33,7 @@ func TestFillers(t *testing.T) {
 		d, _, err := rowsOf(t, b.String(), "")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
-		} else if got := d.Doubt(); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+		} else if got := d.Warning(); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -59,9 +59,9 @@ func (o *Options) Of(features []string) Format {
 	return f
 }
 
-// Warn writes the doubt about a file (File.Doubt), once for each file.
-func (o *Options) Warn(w io.Writer, path, doubt string) {
-	if doubt == "" || o.warned[path] {
+// Warn writes the warning about a file (File.Warning), once for each file.
+func (o *Options) Warn(w io.Writer, path, warning string) {
+	if warning == "" || o.warned[path] {
 		return
 	}
 	if o.warned == nil {
@@ -71,5 +71,5 @@ func (o *Options) Warn(w io.Writer, path, doubt string) {
 	if path == "-" {
 		path = stdin
 	}
-	fmt.Fprintf(w, "%s: %s\n", path, doubt)
+	fmt.Fprintf(w, "%s: %s\n", path, warning)
 }

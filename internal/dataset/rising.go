@@ -32,8 +32,8 @@ func (r *rising) add(x []float64) {
 	}
 }
 
-// risingDoubt describes the features that have risen with every row so far; "" without one.
-func (d *File) risingDoubt() string {
+// risingWarning describes the features that have risen with every row so far; "" without one.
+func (d *File) risingWarning() string {
 	if d.rising.rows < risingRows || d.wanted || d.raw != nil {
 		return ""
 	}

@@ -28,8 +28,8 @@ func TestRisingFeatures(t *testing.T) {
 		"rising text": {Format{Label: "row", Ignore: []string{"t", "label"}}, ""},
 	} {
 		s, err := Summarize(path, c.format)
-		if err != nil || !strings.HasPrefix(s.Doubt, c.want) || (c.want == "") != (s.Doubt == "") {
-			t.Errorf("%s: %q, %v; want %q", name, s.Doubt, err, c.want)
+		if err != nil || !strings.HasPrefix(s.Warning, c.want) || (c.want == "") != (s.Warning == "") {
+			t.Errorf("%s: %q, %v; want %q", name, s.Warning, err, c.want)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Summary struct {
 	Empty   int      // rows that lack every feature
 	Raw     bool     // the file has signals; Rows are the samples made of them
 	Tally   Tally    // of a raw file
-	Doubt   string   // File.Doubt, and one about the classes
+	Warning string   // File.Warning, and one about the classes
 }
 
 // ErrNoSample occurs where the rows of a raw file complete no sample.
@@ -109,7 +109,7 @@ func Summarize(path string, f Format) (Summary, error) {
 		return Summary{}, err
 	}
 	s.Rows, s.Classes, s.Raw, s.Tally = d.number, field.Names(seen), d.Raw(), d.Tally()
-	s.Doubt = both(d.manyLabels(d.number, s.Classes), both(d.Doubt(), alike(s.Classes)))
+	s.Warning = both(d.manyLabels(d.number, s.Classes), both(d.Warning(), alike(s.Classes)))
 	return s, nil
 }
 

@@ -21,7 +21,7 @@ type Table struct {
 	Origins  []Origin // N, of a raw file or one with a column of devices; else nil
 	Raw      bool     // the file has signals, of which the rows are made
 	Tally    Tally    // of a raw file
-	Doubt    string   // File.Doubt, and one about the classes
+	Warning  string   // File.Warning, and one about the classes
 
 	values []float64 // N×D
 	pixels []byte    // N×D, in place of values, of a file in the idx format
@@ -79,7 +79,7 @@ func LoadTable(path string, f Format) (*Table, error) {
 	if len(t.Classes) > maxClasses {
 		return nil, d.tooManyClasses()
 	}
-	t.Doubt = both(d.manyLabels(len(words), t.Classes), both(d.Doubt(), alike(t.Classes)))
+	t.Warning = both(d.manyLabels(len(words), t.Classes), both(d.Warning(), alike(t.Classes)))
 	for _, word := range words {
 		k, _ := slices.BinarySearch(t.Classes, word)
 		t.Labels = append(t.Labels, k)

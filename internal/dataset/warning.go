@@ -9,13 +9,13 @@ import (
 	"edge/stream/field"
 )
 
-// Doubt describes what a user should check: that the first line is taken for a sample, although
+// Warning describes what a user should check: that the first line is taken for a sample, although
 // no flag has it, that columns are taken for a model's features by their order, that a feature
 // rises with every row, and that a value seems to stand for a missing one; "" otherwise. It knows of
 // the rows that Next has read.
-func (d *File) Doubt() string { return both(d.guesses(), both(d.risingDoubt(), d.fillerDoubt())) }
+func (d *File) Warning() string { return both(d.guesses(), both(d.risingWarning(), d.fillerWarning())) }
 
-// both returns two doubts, either of which may be "", as one.
+// both returns two warnings, either of which may be "", as one.
 func both(a, b string) string { return strings.Trim(a+"; "+b, "; ") }
 
 // manyLabels describes labels that are hardly classes, in a column of the file which no

@@ -45,8 +45,8 @@ func TestSpacesBetweenCells(t *testing.T) {
 	}
 }
 
-// A doubt about standard input does not call it -.
-func TestDoubtAboutStandardInput(t *testing.T) {
+// A warning about standard input does not call it -.
+func TestWarningAboutStandardInput(t *testing.T) {
 	var b strings.Builder
 	new(Options).Warn(&b, "-", "no header")
 	if b.String() != "standard input: no header\n" {
@@ -78,14 +78,14 @@ func TestLabelsThatAreNoClasses(t *testing.T) {
 	} {
 		write(c.label)
 		s, err := Summarize(path, Format{})
-		if err != nil || s.Doubt != c.want {
-			t.Errorf("%s: %q, %v, want %q", name, s.Doubt, err, c.want)
+		if err != nil || s.Warning != c.want {
+			t.Errorf("%s: %q, %v, want %q", name, s.Warning, err, c.want)
 		}
-		if table, err := LoadTable(path, Format{}); err != nil || table.Doubt != c.want {
-			t.Errorf("%s: a table with %q, %v, want %q", name, table.Doubt, err, c.want)
+		if table, err := LoadTable(path, Format{}); err != nil || table.Warning != c.want {
+			t.Errorf("%s: a table with %q, %v, want %q", name, table.Warning, err, c.want)
 		}
-		if s, err := Summarize(path, Format{Label: "z"}); err != nil || s.Doubt != "" {
-			t.Errorf("%s, as told: %q, %v", name, s.Doubt, err)
+		if s, err := Summarize(path, Format{Label: "z"}); err != nil || s.Warning != "" {
+			t.Errorf("%s, as told: %q, %v", name, s.Warning, err)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (d *Config) openSensors(errOut io.Writer) (*sensors, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Data.Warn(errOut, d.File, summary.Doubt)
+	d.Data.Warn(errOut, d.File, summary.Warning)
 	switch n := summary.Empty; {
 	case n == summary.Rows:
 		return nil, fmt.Errorf("%s: every row lacks all features", d.File)

@@ -105,14 +105,14 @@ func (d *delayed) Row(row *dataset.Row) error {
 	if err != nil {
 		return err
 	}
-	doubt := d.aim.Threshold(d.learner.Uncertainty())
-	said := doubt.Meta(probs, novelty)
-	said.Last, said.Version = d.post.Pool.Order.Last+1, d.post.Version()
-	d.set = doubt.AppendSet(d.set[:0], probs, row.X)
-	holds := said.Sets && slices.ContainsFunc(d.set, func(k int) bool { return d.post.Classes()[k] == row.Label })
+	uncertainty := d.aim.Threshold(d.learner.Uncertainty())
+	meta := uncertainty.Meta(probs, novelty)
+	meta.Last, meta.Version = d.post.Pool.Order.Last+1, d.post.Version()
+	d.set = uncertainty.AppendSet(d.set[:0], probs, row.X)
+	holds := meta.Sets && slices.ContainsFunc(d.set, func(k int) bool { return d.post.Classes()[k] == row.Label })
 	if row.Label != "" {
 		d.judge.AddPublished(d.classes.InOrder(d.post.Classes(), probs), d.classes.ClassOf(row.Label), score.Decision{
-			Ruled: said.Ruled, Abstained: said.Abstained, Sets: said.Sets, Size: len(d.set), Holds: holds,
+			Ruled: meta.Ruled, Abstained: meta.Abstained, Sets: meta.Sets, Size: len(d.set), Holds: holds,
 			Late: true, Last: d.lastLabel(),
 		})
 		d.worst.Follow(d.judge.Coverage())
@@ -120,9 +120,9 @@ func (d *delayed) Row(row *dataset.Row) error {
 	if labelled {
 		ev := online.Event{Kind: online.Observe, X: slices.Clone(row.X), Label: row.Label}
 		if due > n {
-			ev.Probs, ev.Parts, ev.Epoch, ev.Meta = probs, d.ws.AppendParts(nil), d.post.Epoch, said
+			ev.Probs, ev.Parts, ev.Epoch, ev.Meta = probs, d.ws.AppendParts(nil), d.post.Epoch, meta
 		}
-		d.pending = append(d.pending, delayedLabel{due, n + 1, d.post.Version() + uint64(d.learner.Pending()), ev, said.Sets, holds, len(d.set)})
+		d.pending = append(d.pending, delayedLabel{due, n + 1, d.post.Version() + uint64(d.learner.Pending()), ev, meta.Sets, holds, len(d.set)})
 	}
 	return d.learn(n)
 }

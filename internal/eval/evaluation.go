@@ -170,7 +170,7 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 	if err != nil {
 		return nil, err
 	}
-	e.Data.Warn(errOut, path, columns.Doubt)
+	e.Data.Warn(errOut, path, columns.Warning)
 	warnOfLabels(errOut, path, e.config, e.Model, columns.Classes)
 	if len(columns.Classes) == 0 && columns.Raw {
 		return nil, fmt.Errorf("%s: %w with a label: %s", path, dataset.ErrNoSample, columns.Tally)

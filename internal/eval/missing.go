@@ -70,7 +70,7 @@ func loadTable(ctx context.Context, path string, data *dataset.Options, features
 	if err := await(ctx, func() (err error) { t, err = dataset.LoadTable(path, data.Of(features)); return err }); err != nil {
 		return nil, err
 	}
-	data.Warn(errOut, path, t.Doubt)
+	data.Warn(errOut, path, t.Warning)
 	some, all := t.Lacking()
 	switch how {
 	case codec.OnMissingReject:
@@ -97,13 +97,13 @@ func tell(t *dataset.Table, how string, errOut io.Writer) {
 	}
 }
 
-// warnOfLabels writes what a configuration makes doubtful about the classes in a file; c may be nil.
+// warnOfLabels writes the warning of a configuration about the classes in a file; c may be nil.
 func warnOfLabels(w io.Writer, path string, c *config.Config, model string, classes []string) {
 	if c == nil {
 		return
 	}
-	if doubt := c.LabelDoubt(model, classes); doubt != "" {
-		fmt.Fprintf(w, "%s: %s\n", path, doubt)
+	if warning := c.LabelWarning(model, classes); warning != "" {
+		fmt.Fprintf(w, "%s: %s\n", path, warning)
 	}
 }
 

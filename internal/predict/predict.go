@@ -61,7 +61,7 @@ func (o *Options) Run(path string, in io.Reader, out, errOut io.Writer) error {
 		return err
 	}
 	defer d.Close()
-	o.Data.Warn(errOut, path, d.Doubt())
+	o.Data.Warn(errOut, path, d.Warning())
 	leftOut, err := answers(answered, learner, d)
 	if err == nil && leftOut == 0 {
 		if none := d.NoRows(); none != nil {
@@ -120,7 +120,7 @@ func (o *Options) learner() (*online.Learner, error) {
 func answers(out *bufio.Writer, learner *online.Learner, rows *dataset.File) (leftOut int, err error) {
 	lines := json.NewEncoder(terminal.Writer{To: out})
 	lines.SetEscapeHTML(false)
-	post, doubt := learner.Posterior(), learner.Uncertainty()
+	post, uncertainty := learner.Posterior(), learner.Uncertainty()
 	ws := model.NewWorkspace()
 	var row dataset.Row
 	var probs []float64
@@ -140,7 +140,7 @@ func answers(out *bufio.Writer, learner *online.Learner, rows *dataset.File) (le
 		if probs, novelty, err = post.PredictTo(probs, row.X, ws); err != nil {
 			return leftOut, errors.Join(fmt.Errorf("row %d: %w", row.Number, err), out.Flush())
 		}
-		a := newAnswer(&row, post.Classes(), probs, novelty, doubt)
+		a := newAnswer(&row, post.Classes(), probs, novelty, uncertainty)
 		from := rows.Origin()
 		a.ID, a.Device = from.ID, from.Device
 		if err := lines.Encode(a); err != nil {
@@ -149,10 +149,10 @@ func answers(out *bufio.Writer, learner *online.Learner, rows *dataset.File) (le
 	}
 }
 
-func newAnswer(row *dataset.Row, classes []string, probs []float64, novelty float64, doubt conformal.Uncertainty) *Answer {
+func newAnswer(row *dataset.Row, classes []string, probs []float64, novelty float64, uncertainty conformal.Uncertainty) *Answer {
 	a := &Answer{
 		Row: row.Number, Label: row.Label, Probs: map[string]float64{}, Novelty: novelty,
-		Abstain: doubt.Meta(probs, novelty).Abstained,
+		Abstain: uncertainty.Meta(probs, novelty).Abstained,
 	}
 	for k, v := range probs {
 		a.Probs[classes[k]] = v
@@ -163,9 +163,9 @@ func newAnswer(row *dataset.Row, classes []string, probs []float64, novelty floa
 			a.Entropy -= v * math.Log(v)
 		}
 	}
-	if doubt.Coverage > 0 {
+	if uncertainty.Coverage > 0 {
 		a.Set = []string{}
-		for _, k := range doubt.AppendSet(nil, probs, row.X) {
+		for _, k := range uncertainty.AppendSet(nil, probs, row.X) {
 			a.Set = append(a.Set, classes[k])
 		}
 	}

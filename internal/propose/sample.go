@@ -64,7 +64,7 @@ func (to *sections) writeSamples(path string, data *dataset.Options, errOut io.W
 	if err != nil {
 		return err
 	}
-	data.Warn(errOut, path, summary.Doubt)
+	data.Warn(errOut, path, summary.Warning)
 	d, err := dataset.Open(path, data.Of(nil))
 	if err != nil {
 		return err

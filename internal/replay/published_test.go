@@ -25,7 +25,7 @@ func TestPublishedScores(t *testing.T) {
 		}
 		p := 0.5 + 0.5*rng.Float64()
 		set := []string{"worn"}
-		payload := &stream.PredictionPayload{Probs: map[string]float64{"ok": 1 - p, "worn": p}, Set: &set, Doubts: stream.Doubts{Abstain: row%5 == 0}, Latency: 1500}
+		payload := &stream.PredictionPayload{Probs: map[string]float64{"ok": 1 - p, "worn": p}, Set: &set, Caveats: stream.Caveats{Abstain: row%5 == 0}, Latency: 1500}
 		s.predicted(modelKey{"a", "m"}, row, payload)
 		s.predicted(modelKey{"a", "m"}, row, payload)   // repeated
 		s.predicted(modelKey{"a", "m"}, row+5, payload) // of an unsent row

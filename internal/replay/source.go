@@ -204,7 +204,7 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 		return nil, err
 	}
 	defer func() { rows.file.Close() }()
-	src.Data.Warn(errOut, src.Path, summary.Doubt)
+	src.Data.Warn(errOut, src.Path, summary.Warning)
 	p.Rows, p.Features = rows, rows.file.Features
 	if p.Prefix == "" {
 		p.Prefix = rows.file.Name
