@@ -41,9 +41,9 @@ whenever one of those files changes.`,
 			if length < 0 {
 				return exit.With(exit.Usage, fmt.Errorf("--for %v: want more than 0s", length))
 			}
-			asked := make(chan os.Signal, 1)
-			signal.Notify(asked, syscall.SIGHUP) // first: without it the signal ends the program
-			defer signal.Stop(asked)
+			hangups := make(chan os.Signal, 1)
+			signal.Notify(hangups, syscall.SIGHUP) // first: without it the signal ends the program
+			defer signal.Stop(hangups)
 			signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more does not end the daemon
 			cfg, err := config.Load(path)
 			if err != nil {
@@ -56,7 +56,7 @@ whenever one of those files changes.`,
 				ctx, cancel = context.WithTimeout(ctx, length)
 				defer cancel()
 			}
-			return daemon.Serve(ctx, cfg, path, watch, asked, log)
+			return daemon.Serve(ctx, cfg, daemon.Triggers{Path: path, Watch: watch, Hangups: hangups}, log)
 		}),
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")

@@ -23,7 +23,7 @@ var startOnly = [...]struct{ key, reason string }{
 // refusal returns why a daemon cannot change from one deployment to the other
 // while it keeps the learnt state: each key and the way out. Nil: it can. was and is are
 // their settings.
-func (r *run) refusal(old, next *deployment, was, is config.Settings, changed []string) error {
+func refusal(old, next *deployment, was, is config.Settings, changed []string) error {
 	var errs []error
 	for _, only := range startOnly {
 		if slices.Contains(changed, only.key) {

@@ -119,13 +119,13 @@ func (r *run) prepare(ctx context.Context, old *deployment) (next *deployment, c
 		return nil, nil, nil
 	}
 	next.Config = r.effective(old, cfg)
-	if err := r.refusal(old, next, was, is, changed); err != nil {
+	if err := refusal(old, next, was, is, changed); err != nil {
 		return nil, nil, err
 	}
 	if err := r.prepareModels(old, next); err != nil {
 		return nil, nil, err
 	}
-	undo, err := r.reconfigure(ctx, old, next)
+	undo, err := reconfigure(ctx, old, next)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -197,7 +197,7 @@ func (r *run) carryOver(old *deployment, cfg *config.Config, name string) (m *we
 
 // reconfigure gives the running loops their new configuration. undo gives them
 // the old one again.
-func (r *run) reconfigure(ctx context.Context, old, next *deployment) (undo func() error, err error) {
+func reconfigure(ctx context.Context, old, next *deployment) (undo func() error, err error) {
 	apply := func(m *web.Model, c config.Checkpoint) error {
 		return m.Loop.Reconfigure(ctx, m.Config, c.Every, c.Samples, uint64(c.Size))
 	}

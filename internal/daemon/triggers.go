@@ -10,29 +10,36 @@ import (
 // editor, or a program that renews a certificate, writes more than once.
 const settleTime = 500 * time.Millisecond
 
-// handleTriggers reloads the configuration at each signal on hangups and, if
-// watch is set, whenever a file of the configuration has changed, until ctx ends.
-func handleTriggers(ctx context.Context, hangups <-chan os.Signal, d *Daemon, manager *service, path string, watch bool) {
+// Triggers say when a daemon reads its configuration again.
+type Triggers struct {
+	Path    string           // of the configuration
+	Watch   bool             // when a file of the configuration has changed
+	Hangups <-chan os.Signal // at each signal
+}
+
+// handle reloads the configuration at each trigger until ctx ends.
+func (t *Triggers) handle(ctx context.Context, d *Daemon, manager *service) {
 	var files watcher
-	if watch {
+	if t.Watch {
 		files = newWatcher(d.log)
 		defer files.close()
-		files.follow(path, d.current().Config)
+		files.follow(t.Path, d.current().Config)
 	}
 	var settled <-chan time.Time
 	reload := func(reason string) {
 		defer manager.reloading()()
 		if m := d.recovering(); m != nil {
-			d.log.Info("the configuration is read again once the models have recovered", "config", path, "reason", reason, "model", m.Name)
+			d.log.Info("the configuration is read again once the models have recovered", "config", t.Path, "reason", reason, "model", m.Name)
+		} else {
+			d.log.Info("reading the configuration again", "config", t.Path, "reason", reason)
 		}
-		d.log.Info("reading the configuration again", "config", path, "reason", reason)
-		files.follow(path, d.current().Config) // before it is read: a later change of the file is then noticed
-		_, _ = d.Reload(ctx)                   // which logs its outcome
-		files.follow(path, d.current().Config)
+		files.follow(t.Path, d.current().Config) // before it is read: a later change of the file is then noticed
+		_, _ = d.Reload(ctx)                     // which logs its outcome
+		files.follow(t.Path, d.current().Config)
 	}
 	for {
 		select {
-		case <-hangups:
+		case <-t.Hangups:
 			reload("SIGHUP")
 		case e := <-files.events:
 			if files.concerns(e) {

@@ -32,7 +32,7 @@ func TestReloadWatches(t *testing.T) {
 	var watching sync.WaitGroup
 	var notified harness.Log
 	watching.Go(func() {
-		handleTriggers(ctx, make(chan os.Signal), d.Daemon, &service{log: d.Daemon.log, send: func(state string) { fmt.Fprintln(&notified, state) }}, link, true)
+		(&Triggers{Path: link, Watch: true}).handle(ctx, d.Daemon, &service{log: d.Daemon.log, send: func(state string) { fmt.Fprintln(&notified, state) }})
 	})
 	defer watching.Wait()
 	defer cancel()
