@@ -105,21 +105,20 @@ the common basis where fleet.basis is shared.`,
 }
 
 func listKept(ctx context.Context, cmd *cobra.Command, cfg *config.Config, model string, asJSON bool) error {
-	of := keeper(cfg, model)
-	all, err := of.Read(ctx, "")
+	kept, err := fleetOf(cfg, model).Read(ctx, "")
 	if err != nil {
 		return err
 	}
-	if of.Dropped > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %d messages are not listed: all have more than %d MiB, and members refuse what is beyond; remove members that are gone with edge fleet forget, or give each site a concept of its own\n", of.Dropped, membership.MaxHeld>>20)
+	if kept.Dropped > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %d messages are not listed: all have more than %d MiB, and members refuse what is beyond; remove members that are gone with edge fleet forget, or give each site a concept of its own\n", kept.Dropped, membership.MaxHeld>>20)
 	}
-	if of.Many {
+	if kept.Many {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the broker keeps more messages of this fleet than most send at once (mosquitto: max_queued_messages), so that some may not be listed, nor known to members that connect: give each site a concept of its own")
 	}
-	if len(of.Strays) > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the broker keeps messages on topics of no member, and members refuse them: %q; mosquitto_pub -r -n -t TOPIC removes one\n", of.Strays[:min(len(of.Strays), 20)])
+	if len(kept.Strays) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the broker keeps messages on topics of no member, and members refuse them: %q; mosquitto_pub -r -n -t TOPIC removes one\n", kept.Strays[:min(len(kept.Strays), 20)])
 	}
-	list := fleetctl.Describe(all)
+	list := kept.Describe()
 	if asJSON {
 		return terminal.PrintJSON(cmd.OutOrStdout(), list)
 	}
@@ -151,14 +150,14 @@ fleet.concept out of its configuration. forget says so of a node that is online.
 				return err
 			}
 			concept := cfg.Models[model].Fleet.Concept
-			of := keeper(cfg, model)
+			f := fleetOf(cfg, model)
 			ctx, cancel := context.WithTimeout(cmd.Context(), flags.wait)
 			defer cancel()
-			found, err := of.Find(ctx, args[0])
+			found, err := f.Find(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			if online, err := of.Online(ctx, args[0]); err == nil && online { // a hint
+			if online, err := f.Online(ctx, args[0]); err == nil && online { // a hint
 				fmt.Fprintf(cmd.ErrOrStderr(), "%s is online: if it is still in fleet %s, it publishes again after more labels; stop it, take fleet.concept out of its configuration, or leave it out of fleet.members\n", args[0], concept)
 			}
 			if !yes && !confirmed(cmd, bufio.NewReader(cmd.InOrStdin()), fmt.Sprintf("Remove what %s has taught fleet %s (%s)?", args[0], concept, found)) {
@@ -166,7 +165,7 @@ fleet.concept out of its configuration. forget says so of a node that is online.
 			}
 			ctx, cancel = context.WithTimeout(cmd.Context(), flags.wait) // the answer may have taken long
 			defer cancel()
-			if err := of.Forget(ctx, found); err != nil {
+			if err := f.Forget(ctx, found); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "the broker has removed %s from fleet %s (retained messages: %d)\n", args[0], concept, len(found.Topics))
@@ -214,15 +213,15 @@ the node does. FILE - is standard output.`,
 				}
 				member = cfg.Node
 			}
-			c, err := keeper(cfg, model).Export(ctx, member, args[0], cmd.OutOrStdout())
+			c, err := fleetOf(cfg, model).Export(ctx, member, args[0], cmd.OutOrStdout())
 			if err != nil {
 				return err
 			}
-			said := cmd.OutOrStdout()
+			to := cmd.OutOrStdout()
 			if args[0] == fleetctl.Stdio {
-				said = cmd.ErrOrStderr()
+				to = cmd.ErrOrStderr()
 			}
-			fmt.Fprintf(said, "%s: %s, %s\n", args[0], c.Member, c)
+			fmt.Fprintf(to, "%s: %s, %s\n", args[0], c.Member, c)
 			return nil
 		}),
 	}
@@ -256,7 +255,7 @@ sites need names of their own. FILE - is standard input.`,
 			if err != nil {
 				return exit.With(exit.Config, err)
 			}
-			c, err := keeper(cfg, model).Import(ctx, cfg.Node, fleet.Features(learner.Features, learner.Signals), args[0], cmd.InOrStdin())
+			c, err := fleetOf(cfg, model).Import(ctx, cfg.Node, fleet.Features(learner.Features, learner.Signals), args[0], cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -315,8 +314,8 @@ func checkMember(name string) error {
 	return nil
 }
 
-// keeper returns the broker that keeps the contributions of a model's fleet.
-func keeper(cfg *config.Config, model string) *fleetctl.Keeper {
+// fleetOf returns the fleet of a model.
+func fleetOf(cfg *config.Config, model string) *fleetctl.Fleet {
 	m := cfg.Models[model]
-	return &fleetctl.Keeper{MQTT: cfg.MQTT, Concept: m.Fleet.Concept, Limit: int(m.Fleet.MaxMessage)}
+	return &fleetctl.Fleet{MQTT: cfg.MQTT, Concept: m.Fleet.Concept, Limit: int(m.Fleet.MaxMessage)}
 }

@@ -19,13 +19,13 @@ const Stdio = "-"
 
 // Export writes the contribution of a member that the broker keeps into a new file, which
 // the user alone may read, or to out for the path Stdio.
-func (k *Keeper) Export(ctx context.Context, member, path string, out io.Writer) (*Contribution, error) {
-	kept, err := k.Find(ctx, member)
+func (f *Fleet) Export(ctx context.Context, member, path string, out io.Writer) (*Contribution, error) {
+	kept, err := f.Find(ctx, member)
 	switch {
 	case err != nil:
 		return nil, err
 	case kept.Err != nil:
-		return nil, fmt.Errorf("what the broker keeps on %s: %w", k.topics().Contribution(member), kept.Err)
+		return nil, fmt.Errorf("what the broker keeps on %s: %w", f.topics().Contribution(member), kept.Err)
 	}
 	if path == Stdio {
 		_, err := out.Write(kept.Data)
@@ -47,7 +47,7 @@ func (k *Keeper) Export(ctx context.Context, member, path string, out io.Writer)
 // Import lets the broker keep the contribution of a file, or of in for the path Stdio. It
 // has to be of another node than the user's own one, which is not online at this broker,
 // and of the features of its model (fleet.Features).
-func (k *Keeper) Import(ctx context.Context, node string, features uint64, path string, in io.Reader) (*fleet.Contribution, error) {
+func (f *Fleet) Import(ctx context.Context, node string, features uint64, path string, in io.Reader) (*fleet.Contribution, error) {
 	var data []byte
 	var err error
 	if path == Stdio {
@@ -69,14 +69,14 @@ func (k *Keeper) Import(ctx context.Context, node string, features uint64, path 
 	if c.Features != features {
 		return nil, fmt.Errorf("%s is of a model with other features than that of %s: names, order and signals have to be the same", path, node)
 	}
-	online, err := k.Online(ctx, c.Member)
+	online, err := f.Online(ctx, c.Member)
 	if err != nil {
 		return nil, err
 	}
 	if online {
 		return nil, exit.With(exit.Usage, fmt.Errorf("%s is of %s, and a node of this name is online at this broker: it would take the file for another process of its name, and publish nothing more; nodes of all sites need names of their own", path, c.Member))
 	}
-	return c, k.publish(ctx, c, data)
+	return c, f.publish(ctx, c, data)
 }
 
 // opening is the first text of the contributions of all formats.

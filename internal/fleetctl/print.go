@@ -13,7 +13,8 @@ import (
 	"edge/stream/membership"
 )
 
-// Print writes a model's part in a fleet as text, which should be of a concept.
+// Print writes a model's part in a fleet as text. concept is that of the configuration, which
+// the daemon may not have read.
 func Print(out io.Writer, model, concept string, v *membership.View) error {
 	w := terminal.Writer{To: out}
 	fmt.Fprintf(w, "model %s in fleet %s: %s, %s\n", model, v.Concept, v.Node, stateWords(v.State))
@@ -111,13 +112,13 @@ func printMembers(w io.Writer, members []membership.MemberView) error {
 		case m.Basis != "":
 			basis = m.Basis + "\t"
 		}
-		fmt.Fprintf(table, "  %s\t%d.%d\t%d\t%d\t%s\t%s\t%s\t%.0f %%\t%s%s\n", m.Name, m.Epoch, m.Sequence, m.N, len(m.Classes), terminal.Bytes(uint64(m.Bytes)), age(&m.Age), z, 100*m.Share, basis, verdict(&m))
+		fmt.Fprintf(table, "  %s\t%d.%d\t%d\t%d\t%s\t%s\t%s\t%.0f %%\t%s%s\n", m.Name, m.Epoch, m.Sequence, m.N, len(m.Classes), terminal.Bytes(uint64(m.Bytes)), age(&m.Age), z, 100*m.Share, basis, mergeResult(&m))
 	}
 	return table.Flush()
 }
 
-// verdict describes the result of the latest merge for a member.
-func verdict(m *membership.MemberView) string {
+// mergeResult describes the result of the latest merge for a member.
+func mergeResult(m *membership.MemberView) string {
 	switch {
 	case m.Taken && m.Unread != "":
 		return "yes; its newest message is refused: " + string(m.Unread)
@@ -170,10 +171,10 @@ type Kept struct {
 	Error    string   `json:"error,omitempty"` // it cannot be read
 }
 
-// Describe returns the JSON of contributions.
-func Describe(all []Contribution) []Kept {
+// Describe returns the JSON of the contributions.
+func (r *Retained) Describe() []Kept {
 	list := []Kept{}
-	for _, c := range all {
+	for _, c := range r.Contributions {
 		one := Kept{Name: c.Member, Bytes: len(c.Data), Topics: c.Topics}
 		if c.Err != nil {
 			one.Error = c.Err.Error()

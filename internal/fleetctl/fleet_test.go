@@ -34,9 +34,17 @@ func contribution(t *testing.T, sequence uint64, m int) (*fleet.Contribution, []
 	return c, fleettest.Encode(t, c)
 }
 
-func keeper(b *brokertest.Broker) *Keeper {
+func fleetAt(b *brokertest.Broker) *Fleet {
 	cfg := brokertest.Config(b.URL())
-	return &Keeper{MQTT: cfg, Concept: "c", Limit: 4 << 10, quiet: 200 * time.Millisecond}
+	return &Fleet{MQTT: cfg, Concept: "c", Limit: 4 << 10, quiet: 200 * time.Millisecond}
+}
+
+// described returns what a test prints of the result of Read, which is nil after an error.
+func described(all *Retained) []Kept {
+	if all == nil {
+		return nil
+	}
+	return all.Describe()
 }
 
 // within returns a context for commands.
@@ -50,7 +58,7 @@ func within(t *testing.T) context.Context {
 // replace it, a newer and smaller one does and leaves no part behind, and a forgotten one
 // is gone.
 func TestContributionByFile(t *testing.T) {
-	from, to := keeper(brokertest.New(t, brokertest.Embedded)), keeper(brokertest.New(t, brokertest.Embedded))
+	from, to := fleetAt(brokertest.New(t, brokertest.Embedded)), fleetAt(brokertest.New(t, brokertest.Embedded))
 	ctx := within(t)
 	large, data := contribution(t, 2, 250)
 	if err := from.publish(ctx, large, data); err != nil {
@@ -79,8 +87,8 @@ func TestContributionByFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := to.Read(ctx, "")
-	if err != nil || len(all) != 1 || all[0].Err != nil || !bytes.Equal(all[0].Data, data) || len(all[0].Topics) < 3 {
-		t.Fatalf("the other broker keeps %+v, %v", Describe(all), err)
+	if err != nil || len(all.Contributions) != 1 || all.Contributions[0].Err != nil || !bytes.Equal(all.Contributions[0].Data, data) || len(all.Contributions[0].Topics) < 3 {
+		t.Fatalf("the other broker keeps %+v, %v", described(all), err)
 	}
 	older, oldData := contribution(t, 1, 250)
 	if err := to.publish(ctx, older, oldData); err == nil || !strings.Contains(err.Error(), "the newer one stays") {
@@ -90,10 +98,10 @@ func TestContributionByFile(t *testing.T) {
 	if err := to.publish(ctx, small, smallData); err != nil {
 		t.Fatal(err)
 	}
-	if all, err = to.Read(ctx, "pi3"); err != nil || len(all) != 1 || len(all[0].Topics) != 1 || !bytes.Equal(all[0].Data, smallData) {
-		t.Errorf("after a newer and smaller one it keeps %+v, %v", Describe(all), err)
+	if all, err = to.Read(ctx, "pi3"); err != nil || len(all.Contributions) != 1 || len(all.Contributions[0].Topics) != 1 || !bytes.Equal(all.Contributions[0].Data, smallData) {
+		t.Errorf("after a newer and smaller one it keeps %+v, %v", described(all), err)
 	}
-	if err := to.Forget(ctx, &all[0]); err != nil {
+	if err := to.Forget(ctx, &all.Contributions[0]); err != nil {
 		t.Errorf("forgotten: %v", err)
 	}
 	if _, err := to.Find(ctx, "pi3"); err == nil || !strings.Contains(err.Error(), "no contribution of pi3 on edge/fleet/c/pi3, nor of any other") {
@@ -126,14 +134,14 @@ func slowBroker(t *testing.T, wait time.Duration, topic string, payload []byte) 
 func TestReadOfSlowBroker(t *testing.T) {
 	_, data := contribution(t, 1, 2)
 	for quiet := 200 * time.Millisecond; ; quiet *= 3 {
-		k := &Keeper{MQTT: mqtt.DefaultConfig(), Concept: "c", quiet: quiet}
-		k.MQTT.Servers = []string{slowBroker(t, 2*quiet, k.topics().Contribution("pi3"), data)}
-		all, err := k.Read(within(t), "pi3")
-		if err == nil && len(all) == 1 && bytes.Equal(all[0].Data, data) {
+		f := &Fleet{MQTT: mqtt.DefaultConfig(), Concept: "c", quiet: quiet}
+		f.MQTT.Servers = []string{slowBroker(t, 2*quiet, f.topics().Contribution("pi3"), data)}
+		all, err := f.Read(within(t), "pi3")
+		if err == nil && len(all.Contributions) == 1 && bytes.Equal(all.Contributions[0].Data, data) {
 			return
 		}
 		if err != nil || quiet > 10*time.Second {
-			t.Fatalf("after a silence of %v it reads %+v, %v", quiet, Describe(all), err)
+			t.Fatalf("after a silence of %v it reads %+v, %v", quiet, described(all), err)
 		}
 	}
 }
@@ -141,8 +149,8 @@ func TestReadOfSlowBroker(t *testing.T) {
 // A broker that does not answer the subscription to a state has the exit code of the broker, and the time that was over.
 func TestOnlineOfSilentBroker(t *testing.T) {
 	ctx, end := context.WithCancelCause(t.Context())
-	k := &Keeper{MQTT: mqtt.DefaultConfig()}
-	k.MQTT.Servers = []string{brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
+	f := &Fleet{MQTT: mqtt.DefaultConfig()}
+	f.MQTT.Servers = []string{brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
 		switch p.(type) {
 		case *packets.ConnectPacket:
 			send(packets.NewControlPacket(packets.Connack))
@@ -150,7 +158,7 @@ func TestOnlineOfSilentBroker(t *testing.T) {
 			end(context.DeadlineExceeded)
 		}
 	})}
-	if online, err := k.Online(ctx, "pi3"); online || code(err) != exit.Broker || !strings.Contains(err.Error(), "the time to wait was over") {
+	if online, err := f.Online(ctx, "pi3"); online || code(err) != exit.Broker || !strings.Contains(err.Error(), "the time to wait was over") {
 		t.Errorf("online %v, %v with code %d", online, err, code(err))
 	}
 }
@@ -158,10 +166,10 @@ func TestOnlineOfSilentBroker(t *testing.T) {
 // A broker that has more retained messages than its queue holds drops its answers meanwhile:
 // only the first subscription is answered.
 func TestReadOfManyMessages(t *testing.T) {
-	k := &Keeper{MQTT: mqtt.DefaultConfig(), Concept: "c", quiet: 200 * time.Millisecond}
+	f := &Fleet{MQTT: mqtt.DefaultConfig(), Concept: "c", quiet: 200 * time.Millisecond}
 	_, data := contribution(t, 1, 2)
 	subscriptions := 0
-	k.MQTT.Servers = []string{brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
+	f.MQTT.Servers = []string{brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
 		switch p := p.(type) {
 		case *packets.ConnectPacket:
 			send(packets.NewControlPacket(packets.Connack))
@@ -171,26 +179,26 @@ func TestReadOfManyMessages(t *testing.T) {
 			}
 			send(brokertest.Suback(p, p.Qoss...))
 			kept := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
-			kept.Retain, kept.TopicName, kept.Payload = true, k.topics().Contribution("pi3"), data
+			kept.Retain, kept.TopicName, kept.Payload = true, f.topics().Contribution("pi3"), data
 			for range manyMessages + 1 {
 				send(kept)
 			}
 		}
 	})}
-	if all, err := k.Read(within(t), ""); err != nil || len(all) != 1 || !k.Many {
-		t.Errorf("it reads %+v, %v, many %v", Describe(all), err, k.Many)
+	if all, err := f.Read(within(t), ""); err != nil || len(all.Contributions) != 1 || !all.Many {
+		t.Errorf("it reads %+v, %v, want one contribution of many messages", described(all), err)
 	}
 }
 
 // Reading ends in a fleet whose members publish all the time.
 func TestReadOfBusyFleet(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	k, ctx := keeper(b), within(t)
+	f, ctx := fleetAt(b), within(t)
 	c, data := contribution(t, 1, 2)
-	if err := k.publish(ctx, c, data); err != nil {
+	if err := f.publish(ctx, c, data); err != nil {
 		t.Fatal(err)
 	}
-	client, err := broker.Dial(ctx, k.MQTT, broker.Options{})
+	client, err := broker.Dial(ctx, f.MQTT, broker.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +206,7 @@ func TestReadOfBusyFleet(t *testing.T) {
 	read, published := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for {
-			if err := client.Publish(ctx, k.topics().Contribution("pi4"), 1, true, []byte("x")); err != nil {
+			if err := client.Publish(ctx, f.topics().Contribution("pi4"), 1, true, []byte("x")); err != nil {
 				published <- err
 				return
 			}
@@ -206,14 +214,14 @@ func TestReadOfBusyFleet(t *testing.T) {
 			case <-read:
 				published <- nil
 				return
-			case <-time.After(k.quiet / 10):
+			case <-time.After(f.quiet / 10):
 			}
 		}
 	}()
-	all, err := k.Read(ctx, "")
+	all, err := f.Read(ctx, "")
 	close(read)
-	if err != nil || len(all) != 2 || all[0].Member != "pi3" || all[0].Err != nil {
-		t.Errorf("it reads %+v, %v", Describe(all), err)
+	if err != nil || len(all.Contributions) != 2 || all.Contributions[0].Member != "pi3" || all.Contributions[0].Err != nil {
+		t.Errorf("it reads %+v, %v", described(all), err)
 	}
 	if err := <-published; err != nil {
 		t.Error(err)
@@ -222,7 +230,7 @@ func TestReadOfBusyFleet(t *testing.T) {
 
 // A file that is no contribution is refused with what it is.
 func TestImportRefusesFiles(t *testing.T) {
-	k, dir := &Keeper{}, t.TempDir()
+	f, dir := &Fleet{}, t.TempDir()
 	_, data := contribution(t, 1, 2)
 	write := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
@@ -245,7 +253,7 @@ func TestImportRefusesFiles(t *testing.T) {
 		{write("short", data[:len(data)/2]), "damaged or cut off"},
 		{write("later", append([]byte("EFC9"), data[4:]...)), "a later version of edge"},
 	} {
-		if _, err := k.Import(t.Context(), "pi1", features, tc.path, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := f.Import(t.Context(), "pi1", features, tc.path, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.path, err, tc.want)
 		}
 	}
@@ -253,14 +261,14 @@ func TestImportRefusesFiles(t *testing.T) {
 
 // A file that is no contribution, or of other features, is not published.
 func TestImportChecks(t *testing.T) {
-	k, ctx := keeper(brokertest.New(t, brokertest.Embedded)), within(t)
+	f, ctx := fleetAt(brokertest.New(t, brokertest.Embedded)), within(t)
 	broken := filepath.Join(t.TempDir(), "broken")
 	c, data := contribution(t, 1, 2)
 	data[len(data)/2] ^= 1
 	if err := os.WriteFile(broken, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Import(ctx, "pi1", features, broken, nil); !errors.Is(err, fleet.ErrContribution) {
+	if _, err := f.Import(ctx, "pi1", features, broken, nil); !errors.Is(err, fleet.ErrContribution) {
 		t.Errorf("a damaged file: %v", err)
 	}
 	c.Features++
@@ -271,11 +279,11 @@ func TestImportChecks(t *testing.T) {
 	if err := os.WriteFile(broken, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Import(ctx, "pi1", features, broken, nil); err == nil || !strings.Contains(err.Error(), "other features") {
+	if _, err := f.Import(ctx, "pi1", features, broken, nil); err == nil || !strings.Contains(err.Error(), "other features") {
 		t.Errorf("other features: %v", err)
 	}
-	if all, err := k.Read(ctx, ""); err != nil || len(all) != 0 {
-		t.Errorf("the broker keeps %+v, %v", Describe(all), err)
+	if all, err := f.Read(ctx, ""); err != nil || len(all.Contributions) != 0 {
+		t.Errorf("the broker keeps %+v, %v", described(all), err)
 	}
 }
 
@@ -289,7 +297,7 @@ func TestMissingRight(t *testing.T) {
 	b := brokertest.New(t, func(t *testing.T, addr string) func() {
 		return brokertest.MosquittoWith(t, addr, "acl_file "+rights+"\n")
 	})
-	other, named, ctx := keeper(b), keeper(b), within(t)
+	other, named, ctx := fleetAt(b), fleetAt(b), within(t)
 	other.MQTT.Username, named.MQTT.Username = "pi1", "pi3"
 	const need = "the right to write edge/fleet/c/pi3 and edge/fleet/c/pi3/#"
 	c, data := contribution(t, 1, 2)
@@ -403,10 +411,10 @@ func TestPrint(t *testing.T) {
 
 // The common basis is listed with its author and its number.
 func TestPrintBasis(t *testing.T) {
-	all := []Contribution{
+	all := Retained{Contributions: []Contribution{
 		{Member: membership.BasisName, Data: make([]byte, 2048), Topics: []string{"x"}, Contribution: &fleet.Contribution{Header: fleet.Header{Member: "pi1", Version: fleet.Version{Epoch: 2}, N: 50, Classes: []string{"a", "b"}}}},
-	}
-	list := Describe(all)
+	}}
+	list := all.Describe()
 	if list[0].Name != "basis" || list[0].Author != "pi1" || list[0].Epoch != 2 {
 		t.Errorf("described as %+v", list[0])
 	}

@@ -23,16 +23,21 @@ const (
 	manyMessages = 1000 // at once, above which mosquitto sends no more: its max_queued_messages
 )
 
-// Keeper is the broker that keeps the contributions of one fleet.
-type Keeper struct {
+// Fleet is one fleet at a broker, which keeps the contributions of its members.
+type Fleet struct {
 	MQTT    mqtt.Config
 	Concept string
-	Limit   int      // bytes of a message that Publish sends
-	Dropped int      // messages that the latest Read had no room for
-	Many    bool     // the latest Read has brought more than manyMessages: the broker may not have sent all
-	Strays  []string // topics with messages of the latest Read that are those of no member
+	Limit   int // bytes of a message that Import sends
 
 	quiet time.Duration // 0: the constant
+}
+
+// Retained are the retained messages of a fleet.
+type Retained struct {
+	Contributions []Contribution // by name, with the common basis
+	Dropped       int            // messages that there was no room for
+	Many          bool           // there were more than manyMessages: the broker may not have sent all
+	Strays        []string       // topics with messages that are those of no member
 }
 
 // Contribution is the retained message of one member, or of the common basis, whose Member
@@ -54,12 +59,11 @@ func (c *Contribution) String() string {
 }
 
 // topics returns the topics of the fleet.
-func (k *Keeper) topics() membership.Topics { return membership.NewTopics(k.MQTT.BaseTopic, k.Concept) }
+func (f *Fleet) topics() membership.Topics { return membership.NewTopics(f.MQTT.BaseTopic, f.Concept) }
 
-// Read returns the contributions that the broker keeps, by name, with the common basis; of
-// one member if it is not "".
-func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error) {
-	topics := k.topics()
+// Read returns what the broker keeps of the fleet; of one member if it is not "".
+func (f *Fleet) Read(ctx context.Context, member string) (*Retained, error) {
+	topics := f.topics()
 	filters := []string{topics.Filter(), topics.Parts()}
 	if member != "" {
 		filters = []string{topics.Contribution(member), topics.Contribution(member) + "/+"}
@@ -68,7 +72,7 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	var last, retained time.Time // when a message came; the silence begins once all is subscribed
 	messages := 0                // retained ones
 	collected := membership.NewCollector(topics)
-	client, err := broker.Connect(ctx, k.MQTT, broker.Options{Receive: func(m broker.Message) {
+	client, err := broker.Connect(ctx, f.MQTT, broker.Options{Receive: func(m broker.Message) {
 		mu.Lock()
 		defer mu.Unlock()
 		if last = time.Now(); m.Retained {
@@ -94,7 +98,7 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	mu.Unlock()
 	for {
 		mu.Lock()
-		left := min(k.silence()-time.Since(last), busy*k.silence()-time.Since(retained))
+		left := min(f.silence()-time.Since(last), busy*f.silence()-time.Since(retained))
 		mu.Unlock()
 		if left <= 0 {
 			break
@@ -107,48 +111,47 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	k.Dropped, k.Many, k.Strays = collected.Dropped(), messages > manyMessages, collected.Strays()
-	all := []Contribution{}
+	all := &Retained{Dropped: collected.Dropped(), Many: messages > manyMessages, Strays: collected.Strays()}
 	for _, name := range collected.Members() {
 		one := Contribution{Member: name, Topics: collected.Kept(name)}
 		if one.Contribution, one.Data, one.Err = collected.Contribution(name); one.Contribution == nil {
 			one.Err = explain(one.Data, one.Err)
 		}
-		all = append(all, one)
+		all.Contributions = append(all.Contributions, one)
 	}
 	return all, nil
 }
 
 // silence is the time without a message after which all retained ones have come.
-func (k *Keeper) silence() time.Duration {
-	if k.quiet > 0 {
-		return k.quiet
+func (f *Fleet) silence() time.Duration {
+	if f.quiet > 0 {
+		return f.quiet
 	}
 	return quiet
 }
 
 // one returns the retained contribution of a member, nil for none.
-func (k *Keeper) one(ctx context.Context, member string) (*Contribution, error) {
-	all, err := k.Read(ctx, member)
-	if err != nil || len(all) == 0 {
+func (f *Fleet) one(ctx context.Context, member string) (*Contribution, error) {
+	all, err := f.Read(ctx, member)
+	if err != nil || len(all.Contributions) == 0 {
 		return nil, err
 	}
-	return &all[0], nil
+	return &all.Contributions[0], nil
 }
 
 // Find returns what the broker keeps of a member. If that is nothing, the error has the names of the
 // members of which it keeps something.
-func (k *Keeper) Find(ctx context.Context, member string) (*Contribution, error) {
-	kept, err := k.one(ctx, member)
+func (f *Fleet) Find(ctx context.Context, member string) (*Contribution, error) {
+	kept, err := f.one(ctx, member)
 	if err != nil || kept != nil {
 		return kept, err
 	}
-	all, err := k.Read(ctx, "")
+	all, err := f.Read(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, c := range all {
+	for _, c := range all.Contributions {
 		if c.Member != membership.BasisName {
 			names = append(names, c.Member)
 		}
@@ -157,24 +160,24 @@ func (k *Keeper) Find(ctx context.Context, member string) (*Contribution, error)
 	if len(names) > 0 {
 		others = "but of " + strings.Join(names, ", ")
 	}
-	return nil, fmt.Errorf("the broker keeps no contribution of %s on %s, %s; a member publishes after its warm-up, and one that was forgotten after more labels", member, k.topics().Contribution(member), others)
+	return nil, fmt.Errorf("the broker keeps no contribution of %s on %s, %s; a member publishes after its warm-up, and one that was forgotten after more labels", member, f.topics().Contribution(member), others)
 }
 
 // Forget removes the retained messages of a member that Find has found.
-func (k *Keeper) Forget(ctx context.Context, found *Contribution) error {
+func (f *Fleet) Forget(ctx context.Context, found *Contribution) error {
 	var clear []membership.Publication
 	for _, topic := range found.Topics {
 		clear = append(clear, membership.Publication{Topic: topic})
 	}
-	if err := k.send(ctx, clear); err != nil {
+	if err := f.send(ctx, clear); err != nil {
 		return err
 	}
-	kept, err := k.one(ctx, found.Member)
+	kept, err := f.one(ctx, found.Member)
 	if err != nil {
 		return err
 	}
 	if kept != nil {
-		topic := k.topics().Contribution(found.Member)
+		topic := f.topics().Contribution(found.Member)
 		return exit.With(exit.Broker, fmt.Errorf("the broker still keeps %s: either %s runs and has published again, or this user may not write there; it needs the right to write %s and %s/#", kept.Topics[0], found.Member, topic, topic))
 	}
 	return nil
@@ -182,9 +185,9 @@ func (k *Keeper) Forget(ctx context.Context, found *Contribution) error {
 
 // Online reports whether the broker knows a node as online. It is false for a node
 // whose state this user may not read.
-func (k *Keeper) Online(ctx context.Context, node string) (online bool, err error) {
+func (f *Fleet) Online(ctx context.Context, node string) (online bool, err error) {
 	state := make(chan string, 1)
-	client, err := broker.Connect(ctx, k.MQTT, broker.Options{Receive: func(m broker.Message) {
+	client, err := broker.Connect(ctx, f.MQTT, broker.Options{Receive: func(m broker.Message) {
 		select {
 		case state <- string(m.Payload):
 		default:
@@ -194,7 +197,7 @@ func (k *Keeper) Online(ctx context.Context, node string) (online bool, err erro
 		return false, err
 	}
 	defer client.Close()
-	if granted, err := client.Subscribe(ctx, k.MQTT.BaseTopic+"/"+node+"/state", 0); err != nil {
+	if granted, err := client.Subscribe(ctx, f.MQTT.BaseTopic+"/"+node+"/state", 0); err != nil {
 		return false, broker.Failure(ctx, err)
 	} else if !granted {
 		return false, nil
@@ -202,7 +205,7 @@ func (k *Keeper) Online(ctx context.Context, node string) (online bool, err erro
 	select {
 	case s := <-state:
 		return s == "online", nil
-	case <-time.After(k.silence()):
+	case <-time.After(f.silence()):
 		return false, nil
 	case <-ctx.Done():
 		return false, broker.Failure(ctx, context.Cause(ctx))
@@ -210,12 +213,12 @@ func (k *Keeper) Online(ctx context.Context, node string) (online bool, err erro
 }
 
 // publish lets the broker keep a contribution that is newer than the one it has.
-func (k *Keeper) publish(ctx context.Context, c *fleet.Contribution, data []byte) error {
-	kept, err := k.one(ctx, c.Member)
+func (f *Fleet) publish(ctx context.Context, c *fleet.Contribution, data []byte) error {
+	kept, err := f.one(ctx, c.Member)
 	if err != nil {
 		return err
 	}
-	messages := k.topics().Messages(c.Member, c.Version, data, k.Limit)
+	messages := f.topics().Messages(c.Member, c.Version, data, f.Limit)
 	if kept != nil && kept.Err == nil {
 		if kept.Version == c.Version && bytes.Equal(kept.Data, data) {
 			return nil
@@ -227,15 +230,15 @@ func (k *Keeper) publish(ctx context.Context, c *fleet.Contribution, data []byte
 	if kept != nil {
 		messages = append(messages, obsolete(kept.Topics, messages)...)
 	}
-	if err := k.send(ctx, messages); err != nil {
+	if err := f.send(ctx, messages); err != nil {
 		return err
 	}
-	if kept, err = k.one(ctx, c.Member); err != nil {
+	if kept, err = f.one(ctx, c.Member); err != nil {
 		return err
 	}
 	if kept == nil || kept.Err != nil || !bytes.Equal(kept.Data, data) {
-		topic := k.topics().Contribution(c.Member)
-		return exit.With(exit.Broker, fmt.Errorf("the broker has not kept the contribution: this user needs the right to write %s and %s/#, and the broker room for messages of %d bytes", topic, topic, k.Limit))
+		topic := f.topics().Contribution(c.Member)
+		return exit.With(exit.Broker, fmt.Errorf("the broker has not kept the contribution: this user needs the right to write %s and %s/#, and the broker room for messages of %d bytes", topic, topic, f.Limit))
 	}
 	return nil
 }
@@ -255,8 +258,8 @@ func obsolete(kept []string, by []membership.Publication) (clear []membership.Pu
 }
 
 // send publishes retained messages over one connection.
-func (k *Keeper) send(ctx context.Context, messages []membership.Publication) error {
-	client, err := broker.Connect(ctx, k.MQTT, broker.Options{})
+func (f *Fleet) send(ctx context.Context, messages []membership.Publication) error {
+	client, err := broker.Connect(ctx, f.MQTT, broker.Options{})
 	if err != nil {
 		return err
 	}
