@@ -63,10 +63,10 @@ func NewVerification(path string, v *persist.Outcome) *Verification {
 }
 
 // Remedy returns the next step for a damaged file.
-func (r *Verification) Remedy() string {
+func (v *Verification) Remedy() string {
 	const restore = "with the daemon stopped, edge restore puts a backup in its place"
 	var refused []string
-	for _, m := range r.Models {
+	for _, m := range v.Models {
 		if m.Refused {
 			refused = append(refused, "--model "+m.Model)
 		}
@@ -74,31 +74,31 @@ func (r *Verification) Remedy() string {
 	switch {
 	case len(refused) > 0:
 		return "edge run does not start from it: " + restore + "; edge reset with " + strings.Join(refused, ", then with ") + " gives up what cannot be read"
-	case len(r.Models) == 0:
+	case len(v.Models) == 0:
 		return "nothing in it can be used: " + restore + ", or edge run begins anew and keeps the damaged file beside it"
-	case slices.ContainsFunc(r.Models, func(m VerifiedModel) bool { return m.StateLost || m.SamplesLost > 0 || m.MoreLost }):
+	case slices.ContainsFunc(v.Models, func(m VerifiedModel) bool { return m.StateLost || m.SamplesLost > 0 || m.MoreLost }):
 		return "edge run carries over what is valid and keeps the damaged file beside it; if that is less than what a backup has: " + restore
 	}
 	return "edge run carries over what is valid and keeps the damaged file beside it"
 }
 
 // Print writes the verification as text.
-func (r *Verification) Print(w io.Writer) {
+func (v *Verification) Print(w io.Writer) {
 	state := "sound"
-	if !r.Sound {
+	if !v.Sound {
 		state = "damaged"
 	}
-	if r.InUse {
+	if v.InUse {
 		state += "; a daemon has it open, so a copy was checked"
 	}
-	fmt.Fprintf(w, "%s: %s, %s\n", r.File, terminal.Bytes(uint64(r.FileBytes)), state)
-	for _, p := range r.Problems {
+	fmt.Fprintf(w, "%s: %s, %s\n", v.File, terminal.Bytes(uint64(v.FileBytes)), state)
+	for _, p := range v.Problems {
 		fmt.Fprintf(w, "  %s\n", p)
 	}
-	if r.Readable {
+	if v.Readable {
 		fmt.Fprintln(w, "  others may read it: edge run takes that right away, chmod 600 does too")
 	}
-	for _, m := range r.Models {
+	for _, m := range v.Models {
 		at := []string{}
 		for _, c := range m.Checkpoints {
 			at = append(at, fmt.Sprint(c.Seq))
@@ -112,7 +112,7 @@ func (r *Verification) Print(w io.Writer) {
 			journal = fmt.Sprintf("journal %d to %d", m.JournalFirst, m.JournalLast)
 		}
 		fmt.Fprintf(w, "model %s: %s, %s, %s waiting for a label or a correction\n", m.Model, checkpoints, journal, terminal.Count(int(m.Pending), "sample"))
-		if !r.Sound {
+		if !v.Sound {
 			learnt := ""
 			if m.StateLost {
 				learnt = "the learnt state, "

@@ -40,11 +40,11 @@ type TrainingPoint struct {
 }
 
 // Print writes the result of a training as text.
-func (r *Training) Print(out io.Writer) error {
-	for _, p := range r.Online {
+func (t *Training) Print(out io.Writer) error {
+	for _, p := range t.Online {
 		fmt.Fprintf(out, "online, pass %.2f  %.1f s  held out: error %.4f  nll %.4f\n", p.Passes, p.CPUSeconds, p.Error, p.NLL)
 	}
 	_, err := fmt.Fprintf(out, "%s: %s, %.1f passes in %.1f CPU seconds; state of %s, digest %s\n",
-		r.Dataset, terminal.Count(r.Samples, "sample"), r.Passes, r.CPUSeconds, terminal.Bytes(uint64(r.StateBytes)), r.Digest[:12])
+		t.Dataset, terminal.Count(t.Samples, "sample"), t.Passes, t.CPUSeconds, terminal.Bytes(uint64(t.StateBytes)), t.Digest[:12])
 	return err
 }

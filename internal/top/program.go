@@ -64,8 +64,8 @@ type (
 )
 
 // runProgram runs until ctx ends or the user quits.
-func runProgram(ctx context.Context, w *client, model string, in io.Reader, out io.Writer) error {
-	s := &program{ctx: ctx, snapshot: w.snapshot, send: w, model: model}
+func runProgram(ctx context.Context, c *client, model string, in io.Reader, out io.Writer) error {
+	s := &program{ctx: ctx, snapshot: c.snapshot, send: c, model: model}
 	_, err := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler(), tea.WithFilter(sized)).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return nil
@@ -83,8 +83,8 @@ func sized(_ tea.Model, msg tea.Msg) tea.Msg {
 }
 
 // Init takes the first snapshot and begins to draw.
-func (s *program) Init() tea.Cmd {
-	s.shown = s.snapshot()
+func (p *program) Init() tea.Cmd {
+	p.shown = p.snapshot()
 	return nextDraw()
 }
 
@@ -93,42 +93,42 @@ func nextDraw() tea.Cmd {
 }
 
 // Update handles a key, a redraw, or the result of a sent message.
-func (s *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		s.width, s.height = msg.Width, msg.Height
+		p.width, p.height = msg.Width, msg.Height
 	case drawMsg:
-		if !s.paused {
-			s.shown = s.snapshot()
+		if !p.paused {
+			p.shown = p.snapshot()
 		}
-		return s, nextDraw()
+		return p, nextDraw()
 	case doneMsg:
-		s.notify("%s", msg.note)
+		p.notify("%s", msg.note)
 		if msg.err != nil {
-			s.notify("not sent: %v", msg.err)
+			p.notify("not sent: %v", msg.err)
 		}
 	case tea.KeyPressMsg:
-		if s.asking != nil {
-			return s, s.answer(msg.String())
+		if p.asking != nil {
+			return p, p.answer(msg.String())
 		}
-		return s, s.press(msg.String())
+		return p, p.press(msg.String())
 	}
-	return s, nil
+	return p, nil
 }
 
-func (s *program) notify(format string, args ...any) {
-	s.note, s.noted = terminal.Plain(fmt.Sprintf(format, args...)), time.Now()
+func (p *program) notify(format string, args ...any) {
+	p.note, p.noted = terminal.Plain(fmt.Sprintf(format, args...)), time.Now()
 }
 
 // press handles a key.
-func (s *program) press(key string) tea.Cmd {
-	models := s.shown.Models
+func (p *program) press(key string) tea.Cmd {
+	models := p.shown.Models
 	switch key {
 	case "q", "ctrl+c", "esc":
 		return tea.Quit
 	case "p", "space":
-		if s.paused = !s.paused; !s.paused {
-			s.shown, s.selected = s.snapshot(), 0
+		if p.paused = !p.paused; !p.paused {
+			p.shown, p.selected = p.snapshot(), 0
 		}
 	case "tab", "right", "shift+tab", "left":
 		if n := len(models); n > 0 {
@@ -136,94 +136,94 @@ func (s *program) press(key string) tea.Cmd {
 			if key == "shift+tab" || key == "left" {
 				step = n - 1
 			}
-			s.model, s.selected = models[(s.at()+step)%n].Model, 0
+			p.model, p.selected = models[(p.at()+step)%n].Model, 0
 		}
 	case "up", "k", "down", "j":
-		s.choose(map[string]int{"up": -1, "k": -1, "down": 1, "j": 1}[key])
+		p.choose(map[string]int{"up": -1, "k": -1, "down": 1, "j": 1}[key])
 	case "l", "enter":
-		s.ask()
+		p.ask()
 	case "a":
-		s.askNext()
+		p.askNext()
 	case "s":
-		return s.switchLearning()
+		return p.switchLearning()
 	}
 	return nil
 }
 
 // at returns the index of the shown model.
-func (s *program) at() int {
-	return max(slices.IndexFunc(s.shown.Models, func(m modelView) bool { return m.Model == s.model }), 0)
+func (p *program) at() int {
+	return max(slices.IndexFunc(p.shown.Models, func(m modelView) bool { return m.Model == p.model }), 0)
 }
 
 // current returns the shown model, nil without models.
-func (s *program) current() *modelView {
-	if len(s.shown.Models) == 0 {
+func (p *program) current() *modelView {
+	if len(p.shown.Models) == 0 {
 		return nil
 	}
-	return &s.shown.Models[s.at()]
+	return &p.shown.Models[p.at()]
 }
 
 // choose moves the choice among the samples and pauses the display. Above the first
 // sample it ends the choice.
-func (s *program) choose(step int) {
-	m := s.current()
+func (p *program) choose(step int) {
+	m := p.current()
 	if m == nil || len(m.Samples) == 0 {
 		return
 	}
-	at := slices.IndexFunc(m.Samples, func(b sampleView) bool { return b.Seq == s.selected }) + step
+	at := slices.IndexFunc(m.Samples, func(b sampleView) bool { return b.Seq == p.selected }) + step
 	if at < 0 {
-		s.selected = 0
+		p.selected = 0
 		return
 	}
-	s.paused = true
-	s.selected = m.Samples[min(at, len(m.Samples)-1)].Seq
+	p.paused = true
+	p.selected = m.Samples[min(at, len(m.Samples)-1)].Seq
 }
 
 // ask begins the question for the class of the chosen sample.
-func (s *program) ask() {
-	m := s.current()
+func (p *program) ask() {
+	m := p.current()
 	switch {
 	case m == nil || len(m.Samples) == 0:
-		s.notify("the model has no sample yet")
+		p.notify("the model has no sample yet")
 		return
-	case !s.shown.Control:
-		s.notify("control is not enabled on this node: control: {enabled: true}")
+	case !p.shown.Control:
+		p.notify("control is not enabled on this node: control: {enabled: true}")
 		return
 	case len(m.Classes) == 0:
-		s.notify("the model knows no class yet: the first labels must come with samples")
+		p.notify("the model knows no class yet: the first labels must come with samples")
 		return
 	}
-	at := max(slices.IndexFunc(m.Samples, func(b sampleView) bool { return b.Seq == s.selected }), 0)
+	at := max(slices.IndexFunc(m.Samples, func(b sampleView) bool { return b.Seq == p.selected }), 0)
 	sample := m.Samples[at]
 	if sample.ID == nil && at > 0 {
-		s.notify("this sample has no id; of those only the newest can be labelled")
+		p.notify("this sample has no id; of those only the newest can be labelled")
 		return
 	}
-	s.asking = &question{model: m.Model, sample: sample, classes: m.Classes, at: max(slices.Index(m.Classes, sample.Class), 0)}
+	p.asking = &question{model: m.Model, sample: sample, classes: m.Classes, at: max(slices.Index(m.Classes, sample.Class), 0)}
 }
 
 // askNext asks about the newest sample whose label the node queries.
-func (s *program) askNext() {
-	m := s.current()
+func (p *program) askNext() {
+	m := p.current()
 	if m == nil {
 		return
 	}
 	at := slices.IndexFunc(m.Samples, func(b sampleView) bool { return b.Asked != "" && b.Label == "" && !b.Learned })
 	if at < 0 {
-		s.notify("the node asks for no label among the samples that are shown here")
+		p.notify("the node asks for no label among the samples that are shown here")
 		return
 	}
-	s.selected, s.paused = m.Samples[at].Seq, true
-	s.ask()
+	p.selected, p.paused = m.Samples[at].Seq, true
+	p.ask()
 }
 
 // answer handles a key during a question.
-func (s *program) answer(key string) tea.Cmd {
-	q := s.asking
+func (p *program) answer(key string) tea.Cmd {
+	q := p.asking
 	n := len(q.classes)
 	switch key {
 	case "esc", "q":
-		s.asking = nil
+		p.asking = nil
 	case "ctrl+c":
 		return tea.Quit
 	case "left", "up", "shift+tab":
@@ -231,65 +231,65 @@ func (s *program) answer(key string) tea.Cmd {
 	case "right", "down", "tab":
 		q.at = (q.at + 1) % n
 	case "enter":
-		return s.sendLabel(q.classes[q.at])
+		return p.sendLabel(q.classes[q.at])
 	default:
 		if len(key) == 1 && key[0] >= '1' && key[0] <= '9' && int(key[0]-'1') < n {
-			return s.sendLabel(q.classes[key[0]-'1'])
+			return p.sendLabel(q.classes[key[0]-'1'])
 		}
 	}
 	return nil
 }
 
 // sendLabel sends the answer of a question.
-func (s *program) sendLabel(class string) tea.Cmd {
-	q := s.asking
-	s.asking = nil
+func (p *program) sendLabel(class string) tea.Cmd {
+	q := p.asking
+	p.asking = nil
 	if q.sample.ID == nil {
-		if now := s.snapshot(); !slices.ContainsFunc(now.Models, func(m modelView) bool {
+		if now := p.snapshot(); !slices.ContainsFunc(now.Models, func(m modelView) bool {
 			return m.Model == q.model && len(m.Samples) > 0 && m.Samples[0].Seq == q.sample.Seq
 		}) {
-			s.notify("another sample has come meanwhile, and this one has no id: nothing was sent")
+			p.notify("another sample has come meanwhile, and this one has no id: nothing was sent")
 			return nil
 		}
 	}
 	return func() tea.Msg {
-		return doneMsg{fmt.Sprintf("sent: %s is %s", q.sample.idText(), class), s.send.label(s.ctx, q.model, q.sample, class)}
+		return doneMsg{fmt.Sprintf("sent: %s is %s", q.sample.idText(), class), p.send.label(p.ctx, q.model, q.sample, class)}
 	}
 }
 
-func (s *program) switchLearning() tea.Cmd {
-	m := s.current()
+func (p *program) switchLearning() tea.Cmd {
+	m := p.current()
 	if m == nil {
 		return nil
 	}
-	if !s.shown.Control {
-		s.notify("control is not enabled on this node: control: {enabled: true}")
+	if !p.shown.Control {
+		p.notify("control is not enabled on this node: control: {enabled: true}")
 		return nil
 	}
 	name, on := m.Model, !m.Learning
 	return func() tea.Msg {
-		return doneMsg{fmt.Sprintf("asked: learning of %s %s", name, map[bool]string{true: "on", false: "off"}[on]), s.send.learn(s.ctx, name, on)}
+		return doneMsg{fmt.Sprintf("asked: learning of %s %s", name, map[bool]string{true: "on", false: "off"}[on]), p.send.learn(p.ctx, name, on)}
 	}
 }
 
 // View draws the program.
-func (s *program) View() tea.View {
-	p := layout{width: s.width, height: s.height, model: s.at(), selected: s.selected, paused: s.paused, styles: coloured()}
-	if s.width == 0 || s.height == 0 { // the terminal's size is not known yet
-		p.width, p.height = defaultWidth, defaultHeight
+func (p *program) View() tea.View {
+	l := layout{width: p.width, height: p.height, model: p.at(), selected: p.selected, paused: p.paused, styles: coloured()}
+	if p.width == 0 || p.height == 0 { // the terminal's size is not known yet
+		l.width, l.height = defaultWidth, defaultHeight
 	}
-	p.last = s.lastLines(p.width)
-	v := tea.NewView(strings.Join(p.lines(s.shown), "\n"))
+	l.last = p.lastLines(l.width)
+	v := tea.NewView(strings.Join(l.lines(p.shown), "\n"))
 	v.AltScreen = true
-	v.WindowTitle = "edge top " + s.shown.Node
+	v.WindowTitle = "edge top " + p.shown.Node
 	return v
 }
 
 // lastLines returns a question or a note, and the keys.
-func (s *program) lastLines(width int) []string {
-	p := layout{width: width, styles: coloured()}
-	if q := s.asking; q != nil {
-		segments := []segment{{p.styles.title, q.sample.idText() + " is"}}
+func (p *program) lastLines(width int) []string {
+	l := layout{width: width, styles: coloured()}
+	if q := p.asking; q != nil {
+		segments := []segment{{l.styles.title, q.sample.idText() + " is"}}
 		const shown = 9
 		first := max(q.at-shown+1, 0)
 		for i := first; i < min(len(q.classes), first+shown); i++ {
@@ -298,19 +298,19 @@ func (s *program) lastLines(width int) []string {
 				name = fmt.Sprintf("%d %s", i+1, name)
 			}
 			if i == q.at {
-				as, name = p.styles.chosen, "["+name+"]"
+				as, name = l.styles.chosen, "["+name+"]"
 			}
 			segments = append(segments, segment{as, name})
 		}
-		return []string{p.row(segments...), p.row(segment{p.styles.faint, "←→ choose  enter send  1-9 send at once  esc leave"})}
+		return []string{l.row(segments...), l.row(segment{l.styles.faint, "←→ choose  enter send  1-9 send at once  esc leave"})}
 	}
 	note := ""
-	if time.Since(s.noted) < noteLasts {
-		note = s.note
+	if time.Since(p.noted) < noteLasts {
+		note = p.note
 	}
 	keys := keysHelp
-	if s.shown.Control {
+	if p.shown.Control {
 		keys += moreKeys
 	}
-	return []string{p.row(segment{text: note}), p.row(segment{p.styles.faint, keys})}
+	return []string{l.row(segment{text: note}), l.row(segment{l.styles.faint, keys})}
 }

@@ -40,39 +40,39 @@ func (t *Viewer) Run(ctx context.Context, cfg mqtt.Config, in io.Reader, out io.
 			return err
 		}
 	}
-	w := &client{state: newNodeState(cfg.BaseTopic, t.Node)}
+	c := &client{state: newNodeState(cfg.BaseTopic, t.Node)}
 	var err error
-	w.publisher, err = broker.NewPublisher(ctx, cfg, 1, broker.Listener{Filters: w.state.topics(), Receive: w.state.receive})
+	c.publisher, err = broker.NewPublisher(ctx, cfg, 1, broker.Listener{Filters: c.state.topics(), Receive: c.state.receive})
 	if err != nil {
 		return err
 	}
-	defer w.publisher.Close()
+	defer c.publisher.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	var measuring sync.WaitGroup
-	measuring.Go(func() { timing.Every(ctx, measureEvery, func() { w.state.tick(time.Now()) }) })
+	measuring.Go(func() { timing.Every(ctx, measureEvery, func() { c.state.tick(time.Now()) }) })
 	defer measuring.Wait()
 	defer cancel()
 	if terminal.IsTerminal(out) && !t.Once && !t.AsJSON {
-		return runProgram(ctx, w, t.Model, in, out)
+		return runProgram(ctx, c, t.Model, in, out)
 	}
-	return t.print(ctx, w, out)
+	return t.print(ctx, c, out)
 }
 
 // print prints a snapshot at intervals until ctx ends, or once.
-func (t *Viewer) print(ctx context.Context, w *client, out io.Writer) error {
+func (t *Viewer) print(ctx context.Context, c *client, out io.Writer) error {
 	for first := true; ; first = false {
 		if err := timing.Sleep(ctx, t.Interval); err != nil {
 			return nil
 		}
-		v := w.snapshot()
-		if err := t.printView(v, out, first); err != nil || !t.Once {
-			if err != nil {
-				return err
-			}
+		v := c.snapshot()
+		if err := t.printView(v, out, first); err != nil {
+			return err
+		}
+		if !t.Once {
 			continue
 		}
 		if v.State == "" && v.Started == nil && len(v.Models) == 0 {
-			return fmt.Errorf("no message came from node %s: is its name right, and may this user read %s/%s/#?", t.Node, w.state.base, t.Node)
+			return fmt.Errorf("no message came from node %s: is its name right, and may this user read %s/%s/#?", t.Node, c.state.base, t.Node)
 		}
 		if t.Model != "" && !t.AsJSON && !slices.ContainsFunc(v.Models, func(m modelView) bool { return m.Model == t.Model }) {
 			return fmt.Errorf("node %s: no message came from a model %q", t.Node, t.Model)

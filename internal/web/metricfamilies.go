@@ -33,7 +33,7 @@ func nodeMetrics() []metric {
 				to.add(float64(of.LeftOut), name)
 			}
 		})},
-		{"edge_messages_rejected_total", "Messages and labels that taught nothing; those that no stream asks for count as stream none.", kindCounter, labelled("stream", "reason"), readRejected},
+		{"edge_messages_rejected_total", "Messages and labels that were refused; those that no stream asks for count as stream none.", kindCounter, labelled("stream", "reason"), readRejected},
 		{"edge_last_message_timestamp_seconds", "When the last message came.", kindGauge, byStream, eachStream(func(of *stream.StreamStats, name string, s *scrape, to *values) {
 			if !of.Ended {
 				to.add(stamp(s.now.Add(-of.SinceMessage)), name)
@@ -52,7 +52,7 @@ func nodeMetrics() []metric {
 				to.add(float64(of.Signals.Devices), name)
 			}
 		})},
-		{"edge_redelivered_total", "Samples and labels that had been taught already.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Redelivered) })},
+		{"edge_redelivered_total", "Samples and labels that had been learnt already.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Redelivered) })},
 		{"edge_observed_total", "Messages that were answered before their turn, while the journal could not be written or the queue was full; they come again.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.Observed) })},
 		{"edge_connect_failures_total", "Attempts to connect to the broker that failed.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.ConnectFailures) })},
 		{"edge_reconnects_total", "Connections to the broker that were lost.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.Reconnects) })},
@@ -192,7 +192,7 @@ func scoreMetrics() []metric {
 			}
 		})},
 		{"edge_label_delay_seconds", "Median time from a sample to its label, of the latest that came late; 0 if none did.", kindGauge, byModel, eachModel(func(m *modelScrape) float64 { return m.stats.LabelDelay.Seconds() })},
-		{"edge_drift_level", "How much the stream has changed of late: 0 none, 1 warning, 2 drift.", kindGauge, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.status.Drift) })},
+		{"edge_drift_level", "How much the stream has changed recently: 0 none, 1 warning, 2 drift.", kindGauge, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.status.Drift) })},
 		{"edge_drifts_total", "Drifts that were found since the model began.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.status.Drifts) })},
 		{"edge_conformal_coverage", "Fraction of the last 500 prediction sets that held the label.", kindGauge, byModel, eachScoreTo(func(sc *score.Scores, model string, to *values) {
 			if sets := sc.Window.Sets; sets != nil {

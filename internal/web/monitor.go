@@ -35,7 +35,7 @@ type Monitor struct {
 	current atomic.Pointer[Deployment]
 	store   atomic.Pointer[storeSample]
 	reading atomic.Int64  // beginning of the present read of the store, in ns since started; 0: none
-	looked  chan struct{} // has an element when somebody wants newer figures of the store; capacity 1
+	looked  chan struct{} // has an element when newer figures of the store are wanted; capacity 1
 	scored  chan struct{} // has an element when a loop has a new status; capacity 1
 
 	mu         sync.Mutex

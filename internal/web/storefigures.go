@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	storeInterval = time.Second      // between two reads of the store's figures while somebody looks at them
-	storeRest     = 30 * time.Second // while nobody does
+	storeInterval = time.Second      // between two reads of the store's figures while they are asked for
+	storeRest     = 30 * time.Second // while they are not
 )
 
 // storeSample is the state of the store at one time.

@@ -58,15 +58,15 @@ type share struct {
 }
 
 // add adds a prediction.
-func (p *timelines) add(name, class string, s *stream.Prediction, now time.Time) {
-	if p.devices == nil {
-		p.devices, p.start, p.width, p.names = map[string]*device{}, now, shortestBand, []string{"other classes"}
+func (t *timelines) add(name, class string, s *stream.Prediction, now time.Time) {
+	if t.devices == nil {
+		t.devices, t.start, t.width, t.names = map[string]*device{}, now, shortestBand, []string{"other classes"}
 	}
-	d := p.devices[name]
+	d := t.devices[name]
 	if d == nil {
-		p.makeRoom()
+		t.makeRoom()
 		d = &device{name: name, since: now}
-		p.devices[name] = d
+		t.devices[name] = d
 	}
 	if d.class != class {
 		d.class, d.since = class, now
@@ -76,44 +76,44 @@ func (p *timelines) add(name, class string, s *stream.Prediction, now time.Time)
 	if s.Class >= 0 {
 		d.confidence = s.Probs[s.Class]
 	}
-	d.count(p.at(now), p.number(class))
+	d.count(t.at(now), t.number(class))
 }
 
 // at returns the band of a time, which never decreases. It makes the bands longer if
 // the timeline would have too many.
-func (p *timelines) at(now time.Time) int {
-	at := int(now.Sub(p.start) / p.width)
-	for at >= maxBands && p.width < longestBand {
-		p.width *= 2
-		for _, d := range p.devices {
+func (t *timelines) at(now time.Time) int {
+	at := int(now.Sub(t.start) / t.width)
+	for at >= maxBands && t.width < longestBand {
+		t.width *= 2
+		for _, d := range t.devices {
 			d.merge()
 		}
-		at = int(now.Sub(p.start) / p.width)
+		at = int(now.Sub(t.start) / t.width)
 	}
 	return at
 }
 
 // makeRoom removes the device that was silent longest if there are too many.
-func (p *timelines) makeRoom() {
-	if len(p.devices) < keptDevices {
+func (t *timelines) makeRoom() {
+	if len(t.devices) < keptDevices {
 		return
 	}
 	var oldest *device
-	for _, d := range p.devices {
+	for _, d := range t.devices {
 		if oldest == nil || d.last.Before(oldest.last) {
 			oldest = d
 		}
 	}
-	delete(p.devices, oldest.name)
-	p.replaced = true
+	delete(t.devices, oldest.name)
+	t.replaced = true
 }
 
 // number returns the number of a class in the bands.
-func (p *timelines) number(class string) uint8 {
-	i := slices.Index(p.names, class)
-	if i < 0 && len(p.names) <= maxNames {
-		i = len(p.names)
-		p.names = append(p.names, class)
+func (t *timelines) number(class string) uint8 {
+	i := slices.Index(t.names, class)
+	if i < 0 && len(t.names) <= maxNames {
+		i = len(t.names)
+		t.names = append(t.names, class)
 	}
 	return uint8(max(i, 0))
 }
@@ -197,22 +197,22 @@ type bandView struct {
 }
 
 // view describes the devices as they are now.
-func (p *timelines) view(now time.Time) timelinesView {
+func (t *timelines) view(now time.Time) timelinesView {
 	// Times are kept on the monotonic clock and shown on the present wall clock.
-	wall := func(t time.Time) time.Time { return now.Add(-now.Sub(t)).Round(100 * time.Millisecond) }
+	wall := func(at time.Time) time.Time { return now.Add(-now.Sub(at)).Round(100 * time.Millisecond) }
 	v := timelinesView{From: wall(now), Devices: []deviceView{}}
-	if p.devices == nil {
+	if t.devices == nil {
 		return v
 	}
-	first := max(0, p.at(now)-maxBands+1)
-	v.From = wall(p.moment(first))
+	first := max(0, t.at(now)-maxBands+1)
+	v.From = wall(t.moment(first))
 	var all []*device
-	for _, d := range p.devices {
+	for _, d := range t.devices {
 		all = append(all, d)
 	}
 	slices.SortStableFunc(all, func(a, b *device) int { return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.name, b.name)) })
 	shown := all[:min(len(all), shownDevices)]
-	v.Others, v.AtLeast = len(all)-len(shown), p.replaced
+	v.Others, v.AtLeast = len(all)-len(shown), t.replaced
 	for _, d := range shown {
 		of := deviceView{
 			Device: d.name, Class: d.class, Since: wall(d.since), Last: wall(d.last),
@@ -220,12 +220,12 @@ func (p *timelines) view(now time.Time) timelinesView {
 		}
 		for i, b := range d.bands {
 			if b.at >= first {
-				of.append(wall(p.moment(b.at)), p.shares(b))
+				of.append(wall(t.moment(b.at)), t.shares(b))
 			}
 			// Its last class holds until the next sample.
 			from := max(b.at+1, first)
-			if next := i + 1; next < len(d.bands) && from < d.bands[next].at || next == len(d.bands) && p.moment(from).Before(now) {
-				of.append(wall(p.moment(from)), map[string]float64{p.names[b.last]: 1})
+			if next := i + 1; next < len(d.bands) && from < d.bands[next].at || next == len(d.bands) && t.moment(from).Before(now) {
+				of.append(wall(t.moment(from)), map[string]float64{t.names[b.last]: 1})
 			}
 		}
 		v.Devices = append(v.Devices, of)
@@ -234,7 +234,7 @@ func (p *timelines) view(now time.Time) timelinesView {
 }
 
 // moment returns the beginning of a band.
-func (p *timelines) moment(at int) time.Time { return p.start.Add(time.Duration(at) * p.width) }
+func (t *timelines) moment(at int) time.Time { return t.start.Add(time.Duration(at) * t.width) }
 
 // append adds a band, unless it has the same class as the last one.
 func (v *deviceView) append(at time.Time, shares map[string]float64) {
@@ -245,7 +245,7 @@ func (v *deviceView) append(at time.Time, shares map[string]float64) {
 }
 
 // shares returns the fractions of a band's classes.
-func (p *timelines) shares(b band) map[string]float64 {
+func (t *timelines) shares(b band) map[string]float64 {
 	total := 0.
 	for _, s := range b.shares {
 		total += float64(s.n)
@@ -253,7 +253,7 @@ func (p *timelines) shares(b band) map[string]float64 {
 	v := map[string]float64{}
 	for _, s := range b.shares {
 		if s.n > 0 {
-			v[p.names[s.class]] += math.Round(1000*float64(s.n)/total) / 1000
+			v[t.names[s.class]] += math.Round(1000*float64(s.n)/total) / 1000
 		}
 	}
 	return v

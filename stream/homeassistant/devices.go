@@ -46,44 +46,44 @@ func New(cfg Config, o Options) *Devices {
 }
 
 // Status takes the status of Home Assistant. When it starts, it may have lost all devices.
-func (h *Devices) Status(payload []byte) {
+func (d *Devices) Status(payload []byte) {
 	if string(payload) == "online" {
-		h.AnnounceIn(h.Delay())
+		d.AnnounceIn(d.Delay())
 	}
 }
 
 // readOwn reads the announcement that the broker has kept from an earlier
 // connection. Home Assistant may still show its buttons: buttons of classes that were
 // removed since are removed by another announcement.
-func (h *Devices) readOwn(model string, payload []byte) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (d *Devices) readOwn(model string, payload []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var unknown []string
 	gjson.GetBytes(payload, "components").ForEach(func(key, component gjson.Result) bool {
-		if strings.HasPrefix(key.Str, buttonKey) && component.Get("command_topic").Exists() && !slices.Contains(h.buttons[model], key.Str) {
+		if strings.HasPrefix(key.Str, buttonKey) && component.Get("command_topic").Exists() && !slices.Contains(d.buttons[model], key.Str) {
 			unknown = append(unknown, key.Str)
 		}
 		return len(unknown) < maxButtons
 	})
 	if len(unknown) > 0 {
-		h.buttons[model] = append(unknown, h.buttons[model]...)
-		h.AnnounceIn(0)
+		d.buttons[model] = append(unknown, d.buttons[model]...)
+		d.AnnounceIn(0)
 	}
 }
 
-// AnnounceIn makes an announcement due after a time.
-func (h *Devices) AnnounceIn(d time.Duration) {
-	at := time.Now().Add(d)
-	h.announceAt.Store(&at)
-	h.Wake()
+// AnnounceIn makes an announcement due after that time.
+func (d *Devices) AnnounceIn(after time.Duration) {
+	at := time.Now().Add(after)
+	d.announceAt.Store(&at)
+	d.Wake()
 }
 
 // announced stores the keys of a model's buttons, and returns the keys of removed
 // buttons.
-func (h *Devices) announced(model string, now []string) (gone []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := h.buttons[model]
+func (d *Devices) announced(model string, now []string) (gone []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := d.buttons[model]
 	for _, key := range now {
 		if !slices.Contains(all, key) {
 			all = append(all, key)
@@ -99,29 +99,29 @@ func (h *Devices) announced(model string, now []string) (gone []string) {
 		gone = gone[excess:]
 		all = slices.DeleteFunc(all, func(key string) bool { return slices.Contains(forgotten, key) })
 	}
-	h.buttons[model] = all
+	d.buttons[model] = all
 	return gone
 }
 
 // Next returns when an announcement is due; the zero time where none is.
-func (h *Devices) Next() time.Time {
-	if at := h.announceAt.Load(); at != nil {
+func (d *Devices) Next() time.Time {
+	if at := d.announceAt.Load(); at != nil {
 		return *at
 	}
 	return time.Time{}
 }
 
 // Due reports, once, that an announcement is due.
-func (h *Devices) Due(now time.Time) bool {
-	at := h.announceAt.Load()
-	return at != nil && !now.Before(*at) && h.announceAt.CompareAndSwap(at, nil)
+func (d *Devices) Due(now time.Time) bool {
+	at := d.announceAt.Load()
+	return at != nil && !now.Before(*at) && d.announceAt.CompareAndSwap(at, nil)
 }
 
 // id returns the identifier of a model in Home Assistant.
-func (h *Devices) id(model string) string { return DeviceID(h.Node, model) }
+func (d *Devices) id(model string) string { return DeviceID(d.Node, model) }
 
 // Topic returns the topic of the announcement of a model.
-func (h *Devices) Topic(model string) string { return h.Announcement(h.Node, model) }
+func (d *Devices) Topic(model string) string { return d.Announcement(d.Node, model) }
 
 // DeviceID returns the identifier of a model of a node in Home Assistant.
 func DeviceID(node, model string) string { return "edge_" + node + "_" + model }

@@ -30,13 +30,13 @@ type Model struct {
 
 // Discovery describes a model for Home Assistant, to be published as JSON. version is that of the
 // program. No topic is at the root: every entity would inherit it.
-func (h *Devices) Discovery(m Model, version string) map[string]any {
-	classes, id := m.Classes, h.id(m.Name)
+func (d *Devices) Discovery(m Model, version string) map[string]any {
+	classes, id := m.Classes, d.id(m.Name)
 	entity := func(platform, key, name string, more map[string]any) map[string]any {
 		more["platform"], more["unique_id"], more["name"] = platform, id+"_"+key, name
 		return more
 	}
-	seconds := func(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+	seconds := func(t time.Duration) int { return int((t + time.Second - 1) / time.Second) }
 	percent := func(topic, key, fraction string, last time.Duration) map[string]any {
 		of := map[string]any{
 			"state_topic": topic, "unit_of_measurement": "%", "state_class": "measurement",
@@ -48,8 +48,8 @@ func (h *Devices) Discovery(m Model, version string) map[string]any {
 		return of
 	}
 	class := map[string]any{"state_topic": m.Latest, "value_template": "{{ value_json.class }}"}
-	if h.ExpireAfter > 0 {
-		class["expire_after"] = seconds(h.ExpireAfter)
+	if d.ExpireAfter > 0 {
+		class["expire_after"] = seconds(d.ExpireAfter)
 	}
 	if len(classes) > 0 { // Home Assistant refuses an empty list of options
 		class["device_class"], class["options"] = "enum", classes
@@ -57,13 +57,13 @@ func (h *Devices) Discovery(m Model, version string) map[string]any {
 	if len(classes) <= maxAttributes {
 		class["json_attributes_topic"], class["json_attributes_template"] = m.Latest, "{{ value_json.probs | to_json }}"
 	}
-	accuracy := percent(m.Metrics, "value_json.window.error", "(1 - value_json.window.error)", h.MetricsLast)
+	accuracy := percent(m.Metrics, "value_json.window.error", "(1 - value_json.window.error)", d.MetricsLast)
 	accuracy["entity_category"] = "diagnostic"
 
 	components := map[string]any{
 		"class":      entity("sensor", "class", "Class", class),
-		"confidence": entity("sensor", "confidence", "Confidence", percent(m.Latest, "value_json.confidence", "value_json.confidence", h.ExpireAfter)),
-		"novelty":    entity("sensor", "novelty", "Novelty", percent(m.Latest, "value_json.novelty", "value_json.novelty", h.ExpireAfter)),
+		"confidence": entity("sensor", "confidence", "Confidence", percent(m.Latest, "value_json.confidence", "value_json.confidence", d.ExpireAfter)),
+		"novelty":    entity("sensor", "novelty", "Novelty", percent(m.Latest, "value_json.novelty", "value_json.novelty", d.ExpireAfter)),
 		"accuracy":   entity("sensor", "accuracy", "Accuracy (window)", accuracy),
 		"drift": entity("binary_sensor", "drift", "Drift", map[string]any{
 			"state_topic": m.Latest, "device_class": "problem",
@@ -72,20 +72,20 @@ func (h *Devices) Discovery(m Model, version string) map[string]any {
 		"learning": removed("switch"),
 		"label":    removed("select"), // of earlier versions
 	}
-	if h.Control {
+	if d.Control {
 		components["learning"] = entity("switch", "learning", "Learning", map[string]any{
-			"command_topic": h.Prefix + "request/learning/" + m.Name, "qos": 1, "entity_category": "config",
+			"command_topic": d.Prefix + "request/learning/" + m.Name, "qos": 1, "entity_category": "config",
 			"state_topic": m.Metrics, "value_template": "{{ 'ON' if value_json.learning else 'OFF' }}",
 		})
 	}
-	h.labels(m, components, entity)
+	d.labels(m, components, entity)
 	return map[string]any{
 		"device": map[string]any{
-			"identifiers": []string{id}, "name": h.name(m.Name), "manufacturer": "edge",
+			"identifiers": []string{id}, "name": d.name(m.Name), "manufacturer": "edge",
 			"model": "sparse Gaussian-process classifier", "sw_version": version,
 		},
 		"origin":       map[string]any{"name": "edge", "sw_version": version},
-		"availability": []map[string]any{{"topic": h.Prefix + "state"}}, // online and offline are the default payloads
+		"availability": []map[string]any{{"topic": d.Prefix + "state"}}, // online and offline are the default payloads
 		"components":   components,
 	}
 }
@@ -97,7 +97,7 @@ func removed(platform string) map[string]any { return map[string]any{"platform":
 // for each class, and a text entry for any class. A select is not suitable: the frontend
 // does not send a choice that equals the previous one, and consecutive samples usually
 // have the same class.
-func (h *Devices) labels(m Model, components map[string]any, entity func(platform, key, name string, more map[string]any) map[string]any) {
+func (d *Devices) labels(m Model, components map[string]any, entity func(platform, key, name string, more map[string]any) map[string]any) {
 	var keys []string
 	for _, class := range m.Classes[:min(len(m.Classes), maxButtons)] {
 		key := buttonOf(class)
@@ -106,7 +106,7 @@ func (h *Devices) labels(m Model, components map[string]any, entity func(platfor
 			"command_topic": m.Label, "qos": 1, "payload_press": labelCommand(class),
 		})
 	}
-	for _, key := range h.announced(m.Name, keys) {
+	for _, key := range d.announced(m.Name, keys) {
 		components[key] = removed("button")
 	}
 	components["label_as"] = removed("text")

@@ -51,9 +51,9 @@ func NewReader(r io.Reader, path string, separator rune, header string) (*Reader
 }
 
 // Read returns the cells of the next line, which are valid until the next call.
-func (d *Reader) Read() ([]string, error) {
-	d.budget.left = MaxRecord
-	return d.Reader.Read()
+func (r *Reader) Read() ([]string, error) {
+	r.budget.left = MaxRecord
+	return r.Reader.Read()
 }
 
 // newCSV returns a reader of the cells of text.

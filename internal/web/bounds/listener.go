@@ -60,31 +60,31 @@ func NewListener(l net.Listener, limit, each int, stats Stats) *Listener {
 
 // Accept returns the next connection once it is admitted. That takes no longer than
 // unreadWithin while fewer requests are in progress than connections are allowed.
-func (p *Listener) Accept() (net.Conn, error) {
-	conn, err := p.Listener.Accept()
+func (l *Listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
 		conn.Close()
-		return nil, &net.OpError{Op: "accept", Net: "tcp", Addr: p.Addr(), Err: net.UnknownNetworkError(conn.LocalAddr().Network())}
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Addr: l.Addr(), Err: net.UnknownNetworkError(conn.LocalAddr().Network())}
 	}
 	_ = tcp.SetWriteBuffer(sendBuffer) // else the system's own bound holds
-	c := &Conn{TCPConn: tcp, of: p, from: SourceOf(conn.RemoteAddr().String())}
+	c := &Conn{TCPConn: tcp, of: l, from: SourceOf(conn.RemoteAddr().String())}
 	for {
-		admitted, silent := p.admit(c)
+		admitted, silent := l.admit(c)
 		switch {
 		case admitted:
 			return c, nil
 		case silent != nil:
-			p.stats.Replaced()
+			l.stats.Replaced()
 			silent.Close()
 			continue
 		}
 		select {
 		case <-time.After(retryAdmission):
-		case <-p.closed:
+		case <-l.closed:
 			conn.Close()
 			return nil, net.ErrClosed
 		}
@@ -92,30 +92,30 @@ func (p *Listener) Accept() (net.Conn, error) {
 }
 
 // Close stops listening. Connections stay open.
-func (p *Listener) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return p.Listener.Close()
+func (l *Listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
 }
 
 // admit adds a connection if the bounds allow it. Otherwise it returns the connection
 // to close first, nil if no connection may be closed now.
-func (p *Listener) admit(c *Conn) (admitted bool, silent *Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (l *Listener) admit(c *Conn) (admitted bool, silent *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	held := map[netip.Prefix]int{}
-	for other := range p.open {
+	for other := range l.open {
 		held[other.from]++
 	}
-	own := held[c.from] >= p.each // then it replaces one of its own address
+	own := held[c.from] >= l.each // then it replaces one of its own address
 	now := time.Now()
-	if !own && len(p.open) < p.max {
+	if !own && len(l.open) < l.max {
 		c.active = now
-		p.open[c] = struct{}{}
-		p.stats.Connected(1)
+		l.open[c] = struct{}{}
+		l.stats.Connected(1)
 		return true, nil
 	}
 	var waiting []*Conn
-	for other := range p.open {
+	for other := range l.open {
 		if !other.serving && (!own || other.from == c.from) {
 			waiting = append(waiting, other)
 		}
