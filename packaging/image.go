@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -45,16 +46,14 @@ func (r *release) image() error {
 	if _, err := layout.Write(path, index); err != nil {
 		return err
 	}
-	if err := archive(path, path+".tar", r); err != nil {
+	if err := r.archive(path, path+".tar"); err != nil {
 		return err
 	}
 	return os.RemoveAll(path)
 }
 
 // imageTag returns a version as a tag of an image, which must not contain +.
-func imageTag(version string) string {
-	return string(bytes.ReplaceAll([]byte(version), []byte("+"), []byte("-")))
-}
+func imageTag(version string) string { return strings.ReplaceAll(version, "+", "-") }
 
 func (r *release) imageFor(a arch) (v1.Image, error) {
 	content, err := r.layer(a)
@@ -135,14 +134,11 @@ func (r *release) layer(a arch) ([]byte, error) {
 		{"var/lib/", 0o755, 0, nil},
 		{"var/lib/edge/", 0o700, containerUser, nil},
 	} {
-		h := &tar.Header{Name: f.name, Mode: f.mode, Uid: f.owner, Gid: f.owner, Size: int64(len(f.content)), ModTime: r.time, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		h := &tar.Header{Name: f.name, Mode: f.mode, Uid: f.owner, Gid: f.owner, Typeflag: tar.TypeReg}
 		if f.content == nil {
 			h.Typeflag = tar.TypeDir
 		}
-		if err := w.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.content); err != nil {
+		if err := r.entry(w, h, f.content); err != nil {
 			return nil, err
 		}
 	}
@@ -150,8 +146,18 @@ func (r *release) layer(a arch) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// entry writes a file or a folder into a reproducible tar archive.
+func (r *release) entry(w *tar.Writer, h *tar.Header, content []byte) error {
+	h.Size, h.ModTime, h.Format = int64(len(content)), r.time, tar.FormatPAX
+	if err := w.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err := w.Write(content)
+	return err
+}
+
 // archive writes a folder as a reproducible tar file.
-func archive(folder, to string, r *release) error {
+func (r *release) archive(folder, to string) error {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
@@ -162,19 +168,14 @@ func archive(folder, to string, r *release) error {
 		if err != nil {
 			return err
 		}
-		h := &tar.Header{Name: filepath.ToSlash(name), Mode: 0o644, ModTime: r.time, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		h := &tar.Header{Name: filepath.ToSlash(name), Mode: 0o644, Typeflag: tar.TypeReg}
 		var content []byte
 		if d.IsDir() {
 			h.Name, h.Mode, h.Typeflag = h.Name+"/", 0o755, tar.TypeDir
 		} else if content, err = os.ReadFile(path); err != nil {
 			return err
 		}
-		h.Size = int64(len(content))
-		if err := w.WriteHeader(h); err != nil {
-			return err
-		}
-		_, err = w.Write(content)
-		return err
+		return r.entry(w, h, content)
 	})
 	if err != nil {
 		return err

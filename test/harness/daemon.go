@@ -21,10 +21,9 @@ type Daemon struct {
 	*os.Process
 	Ended chan error // receives the result of Wait when the process has ended
 
-	t  testing.TB
-	mu sync.Mutex
-	// lines of the log, JSON objects
-	log []string
+	t   testing.TB
+	mu  sync.Mutex
+	log []string // its lines, JSON objects
 }
 
 // Start starts `edge run` with a configuration file. The process is killed at the
