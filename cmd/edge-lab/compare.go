@@ -82,16 +82,12 @@ func (c *comparison) run(cmd *cobra.Command, files []string) error {
 	defer journal.Close()
 	var cells []compare.Cell
 	for _, path := range files {
-		table, err := dataset.LoadTable(path, dataset.Format{})
+		name, set, err := loadSet(cmd, path)
 		if err != nil {
 			return err
 		}
-		set, leftOut := compare.Set(table)
-		if leftOut > 0 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d rows lack features and are left out\n", path, leftOut)
-		}
 		for i := range methods {
-			cell, err := c.cell(cmd, table.Name, set, &methods[i], journal)
+			cell, err := c.cell(cmd, name, set, &methods[i], journal)
 			if err != nil {
 				return err
 			}
@@ -107,6 +103,19 @@ func (c *comparison) run(cmd *cobra.Command, files []string) error {
 		}
 	}
 	return c.show(cmd.OutOrStdout(), cells)
+}
+
+// loadSet loads the rows of a data file that have all features, and the name of the set.
+func loadSet(cmd *cobra.Command, path string) (name string, set *lab.Data, err error) {
+	table, err := dataset.LoadTable(path, dataset.Format{})
+	if err != nil {
+		return "", nil, err
+	}
+	set, leftOut := compare.Set(table)
+	if leftOut > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d rows lack features and are left out\n", path, leftOut)
+	}
+	return table.Name, set, nil
 }
 
 // cell compares one method on one set. If it cannot, it prints the reason and returns nil.

@@ -41,19 +41,6 @@ func (f *figure) show(cmd *cobra.Command, curves []published.Curve, most int) er
 	return terminal.PrintJSONLines(cmd.OutOrStdout(), curves)
 }
 
-// set loads the rows of a data file that have all features.
-func set(cmd *cobra.Command, path string) (*lab.Data, error) {
-	table, err := dataset.LoadTable(path, dataset.Format{})
-	if err != nil {
-		return nil, err
-	}
-	d, leftOut := compare.Set(table)
-	if leftOut > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d rows lack features and are left out\n", path, leftOut)
-	}
-	return d, nil
-}
-
 func newSchedulesCommand() *cobra.Command {
 	c := compare.Default()
 	c.Inducing = 0.2
@@ -71,7 +58,7 @@ log evidence over processor time. Published: vehicle, M = N/5, 250 updates.`,
 			if err := c.Validate(); err != nil {
 				return exit.With(exit.Usage, err)
 			}
-			d, err := set(cmd, args[0])
+			_, d, err := loadSet(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -164,7 +151,7 @@ M = 4, 20 and 100, 100 splits.`,
 			if err := c.Validate(); err != nil {
 				return exit.With(exit.Usage, err)
 			}
-			d, err := set(cmd, args[0])
+			_, d, err := loadSet(cmd, args[0])
 			if err != nil {
 				return err
 			}
