@@ -113,8 +113,8 @@ func (m *Member) asked(name string) bool {
 // awaited reports whether a message was asked for, by the name of its member or among those of all.
 func (m *Member) awaited(name string) bool { return m.asked(name) || m.asked(all) }
 
-// heard notes a newer message of a member, and counts one that came because it was asked for.
-func (m *Member) heard(now time.Time, p *peer, c *fleet.Contribution, retained bool) {
+// noteNewer notes a newer message of a member, and counts one that came because it was asked for.
+func (m *Member) noteNewer(now time.Time, p *peer, c *fleet.Contribution, retained bool) {
 	if retained && !m.asking.room && m.awaited(c.Member) {
 		m.counts.Missed++
 		m.note(now, "fleet_missed", c.Member, fmt.Sprintf("%s: the broker had not sent version %d.%d, and has it", c.Member, c.Epoch, c.Sequence))

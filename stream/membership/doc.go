@@ -9,6 +9,15 @@
 // contribution of each other member and nothing older: a merge depends on the messages that
 // the broker keeps, and on nothing else. All times are those of the caller, by a monotonic clock.
 //
+//	config.go       Config; topics.go: Topics of a fleet
+//	member.go       Member: what it receives of others; ask.go: what it asks for again
+//	parts.go        contributions in several messages; collector.go: Collector, for commands
+//	publish.go      Step, and the own contribution; information.go: when it is worth a message
+//	former.go       messages of other processes under the name of this node, and the epoch
+//	echo.go         what has become of a publication at the broker
+//	merge.go        when to merge; basis.go and scales.go: the common basis, the scales
+//	view.go         View, the state for people
+//
 // # Versions
 //
 // Epoch and sequence order the contributions of one member. The epoch rises with each

@@ -345,7 +345,7 @@ func (m *Member) put(now time.Time, c *fleet.Contribution, bytes int, retained b
 			m.note(now, "fleet_member", c.Member, fmt.Sprintf("%s: %d labels of %d classes", c.Member, c.N, len(c.Classes)))
 		}
 	}
-	m.heard(now, p, c, retained)
+	m.noteNewer(now, p, c, retained)
 	p.received, p.bytes, p.held, p.seen = now, bytes, held, m.link.number
 	m.held += held - before
 	m.merge.changed = true

@@ -88,9 +88,9 @@ func (m *Member) gathered(now time.Time) bool {
 // findStale looks for members that have published nothing for too long, in one connection.
 func (m *Member) findStale(now time.Time) {
 	after := m.cfg.StaleAfter
-	heard := m.link.up && now.Sub(m.link.at) >= after
+	connected := m.link.up && now.Sub(m.link.at) >= after
 	for _, p := range m.peers {
-		stale := after > 0 && now.Sub(p.received) >= after && (heard || p.stale)
+		stale := after > 0 && now.Sub(p.received) >= after && (connected || p.stale)
 		if stale != p.stale {
 			p.stale, m.merge.changed = stale, true
 		}
