@@ -25,7 +25,7 @@ type device struct {
 	came, changed []int64   // of each, when it came and when it last changed
 	label         heldLabel
 	tick          int64 // the last row at a fixed time; 0: none
-	heard         int64 // time of the last value
+	valueAt       int64 // time of the last value
 
 	window window
 	row    []float64 // V values of the last row, of a stream with windows

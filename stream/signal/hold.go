@@ -25,7 +25,7 @@ func (s *Stage) hold(d *device, m *Message, r *Row) {
 		d.tick = r.Time - 1 - mod(r.Time-1, every)
 	}
 	s.ticks(d, r.Time, true)
-	d.heard = max(d.heard, r.Time)
+	d.valueAt = max(d.valueAt, r.Time)
 	for _, i := range s.opts.Inputs[m.Input].Signals {
 		if r.Absent != nil && r.Absent[i] {
 			continue
@@ -53,7 +53,7 @@ func (s *Stage) hold(d *device, m *Message, r *Row) {
 		if m.Kept { // of an earlier time, which had no rows
 			begin = max(begin, m.Arrived)
 		}
-		d.tick, d.heard = ceilTo(begin, every)-every, r.Time // also of before 1970, from which a rate can count back
+		d.tick, d.valueAt = ceilTo(begin, every)-every, r.Time // also of before 1970, from which a rate can count back
 		fallthrough
 	default:
 		if r.Time == d.tick+every {
@@ -73,7 +73,7 @@ func (s *Stage) ticks(d *device, t int64, before bool) {
 	}
 	silence := s.longestSilence()
 	for made, next := 0, d.tick+every; next <= t; made, next = made+1, next+every {
-		if made == manyRows || next-d.heard > silence {
+		if made == manyRows || next-d.valueAt > silence {
 			d.tick = t - mod(t, every)
 			return
 		}
@@ -114,7 +114,7 @@ func (s *Stage) heldLabel(d *device, t int64) string {
 // another value.
 func (s *Stage) nextTick(d *device) int64 {
 	every := int64(s.cfg.Hold.Every)
-	if every == 0 || d.tick == 0 || d.tick+every-d.heard > s.longestSilence() {
+	if every == 0 || d.tick == 0 || d.tick+every-d.valueAt > s.longestSilence() {
 		return 0
 	}
 	return d.tick + every

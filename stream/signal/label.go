@@ -138,7 +138,7 @@ func (s *states) set(device, label string, now int64, kept bool) {
 // names returns the devices with a word, sorted.
 func (s *states) names() []string { return field.Names(s.of) }
 
-// dropOldest drops the word that was not heard for longest, but not that of all devices.
+// dropOldest drops the word that came longest ago, but not that of all devices.
 func (s *states) dropOldest() {
 	oldest := ""
 	for _, name := range s.names() {

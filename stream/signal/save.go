@@ -110,7 +110,7 @@ func moment(r *wire.Decoder) int64 { return int64(r.Uint64()) }
 func (d *device) save(e *wire.Encoder) {
 	e.String(d.name)
 	times(e, d.inputs...)
-	times(e, d.last, d.tick, d.heard, d.sampleAt, d.window.next)
+	times(e, d.last, d.tick, d.valueAt, d.sampleAt, d.window.next)
 	e.Int(d.rows)
 	e.Int(d.sameMoment)
 	e.Bool(d.near())
@@ -153,7 +153,7 @@ func (s *Stage) load(d *device, r *wire.Decoder, version uint64) {
 		}
 	}
 	read(d.inputs)
-	for _, t := range []*int64{&d.last, &d.tick, &d.heard, &d.sampleAt, &d.window.next} {
+	for _, t := range []*int64{&d.last, &d.tick, &d.valueAt, &d.sampleAt, &d.window.next} {
 		*t = moment(r)
 	}
 	d.rows, d.sameMoment = r.Int(math.MaxInt, "rows"), r.Int(math.MaxInt, "samples")
@@ -162,7 +162,7 @@ func (s *Stage) load(d *device, r *wire.Decoder, version uint64) {
 		d.lag = 0 // until the next message
 	}
 	d.arrival, d.sampled, d.window.sticky = r.Bool(), r.Bool(), r.Bool()
-	d.label = heldLabel{text: r.String(maxName), came: d.heard}
+	d.label = heldLabel{text: r.String(maxName), came: d.valueAt}
 	if version > 1 {
 		d.label.input, d.label.came = r.Int(len(d.inputs)-1, "input of the label"), moment(r)
 	}

@@ -96,7 +96,7 @@ func (s *Stage) setBack(d *device, t int64) {
 		d.came[i], d.changed[i] = min(d.came[i], t), min(d.changed[i], t)
 	}
 	d.label.came = min(d.label.came, t)
-	d.last, d.tick, d.heard = 0, 0, 0
+	d.last, d.tick, d.valueAt = 0, 0, 0
 }
 
 // PutForward adapts the stage to a node's clock, which shows now, that was put forward by that many ns.
@@ -124,7 +124,7 @@ func (s *Stage) follow(d *device, m *Message) {
 	if d.leap == 0 || len(m.Rows) == 0 || abs(m.Arrived-m.Rows[0].Time) > nearArrival {
 		return
 	}
-	if t := m.Rows[0].Time; t-max(d.last, d.heard) >= d.leap-nearArrival {
+	if t := m.Rows[0].Time; t-max(d.last, d.valueAt) >= d.leap-nearArrival {
 		s.putForward(d, t, d.leap)
 	}
 	d.leap = 0
@@ -142,7 +142,7 @@ func (s *Stage) putForward(d *device, now, by int64) {
 		move(&d.changed[i])
 	}
 	move(&d.label.came)
-	move(&d.heard)
+	move(&d.valueAt)
 	if move(&d.tick); d.tick != 0 {
 		d.tick = ceilTo(d.tick, int64(s.cfg.Hold.Every))
 	}
