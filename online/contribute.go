@@ -50,7 +50,7 @@ func (l *Learner) Contribution(member string) (*fleet.Contribution, error) {
 		l.forest.Among(l.memberForests())
 		c.SetForest(fleet.Select(l.forest.Contributed(), l.view.Scale.Mu, l.view.Latent))
 	}
-	c.SetExponents(l.mix.Taught())
+	c.SetExponents(l.mix.OwnFactors())
 	return c, nil
 }
 

@@ -87,7 +87,7 @@ func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 	}
 	l.takeForests(m.Forests)
 	if l.warmup.done {
-		l.mix.Teach(m.Exponents)
+		l.mix.MergeFactors(m.Exponents)
 		if err := l.answerUnseen(m.Unseen); err != nil {
 			out.Refused = errors.Join(out.Refused, err)
 		}
@@ -207,7 +207,7 @@ func (l *Learner) endGuest() {
 		if l.join(m, l.mix.GuestLead()) != nil {
 			l.leave()
 		} else {
-			l.mix.Teach(m.Exponents)
+			l.mix.MergeFactors(m.Exponents)
 		}
 		l.publishFleet()
 	}

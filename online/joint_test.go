@@ -67,7 +67,7 @@ func TestExponentsAreExchanged(t *testing.T) {
 	}
 	set.Remove("m1")
 	merged(t, l, set)
-	if l.mix.Taught() != nil {
+	if l.mix.OwnFactors() != nil {
 		t.Error("exponents are taught without a fleet")
 	}
 }

@@ -394,7 +394,7 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 		l.endWarmup()
 	}
 	l.boundKept()
-	l.doubtForests()
+	l.dropContradictedForests()
 	l.followClasses()
 	l.recalibrate(out)
 }

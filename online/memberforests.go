@@ -96,10 +96,10 @@ func (l *Learner) memberForests() *model.MemberForests {
 	return all
 }
 
-// doubtForests drops forests of members, which too few are to be compared with each other, once the
+// dropContradictedForests drops forests of members, which too few are to be compared with each other, once the
 // first labels contradict the guest: those that they contradict as well, which would mislead beside
 // the own forest, too. The next merge brings them again.
-func (l *Learner) doubtForests() {
+func (l *Learner) dropContradictedForests() {
 	few := l.fleet.members < fleet.MinPeers && l.view.N < fleet.MinWindow
 	if l.fleet.guest == nil || !few || len(l.fleet.forests) == 0 || l.mix.GuestLead() > -mixture.Ahead {
 		return
@@ -109,7 +109,7 @@ func (l *Learner) doubtForests() {
 	for k := range t.Known {
 		t.Known[k] = true
 	}
-	if good := t.Believed(l.fleet.forests); len(good) < len(l.fleet.forests) {
+	if good := t.Accepted(l.fleet.forests); len(good) < len(l.fleet.forests) {
 		l.takeForests(good)
 	}
 }
@@ -118,7 +118,7 @@ func (l *Learner) doubtForests() {
 // answer, and keeps their answers for the step of the own forest.
 func (l *Learner) observeForests(k int, weight float64, ws *model.Workspace) {
 	l.mix.ObserveForests(k, weight, ws)
-	l.forest.Hear(ws)
+	l.forest.KeepAnswers(ws)
 }
 
 // forestMemory is the number of labels that a forest remembers: more do not make it better.

@@ -218,7 +218,7 @@ func TestForestIsRefused(t *testing.T) {
 // Two members cannot be compared with each other. Once the first labels of a newcomer contradict them,
 // their forests do not answer beside its own one either, until the next merge; those of members that
 // its labels confirm do, and so do those of three.
-func TestNewcomerDoubtsForests(t *testing.T) {
+func TestNewcomerDropsForests(t *testing.T) {
 	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
 	for name, test := range map[string]struct{ good, bad, left int }{
 		"two good": {2, 0, 2}, "both are bad": {0, 2, 0}, "three bad": {0, 3, 3},

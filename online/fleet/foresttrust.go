@@ -162,8 +162,8 @@ func (l *Labels) test(f *candidate, power float64) {
 	f.trust, f.skill, f.tested = inErrors(gains), inErrors(scores), true
 }
 
-// Believed returns the forests of members that the labels do not contradict, see Misleading.
-func (l *Labels) Believed(all []Forest) (good []Forest) {
+// Accepted returns the forests of members that the labels do not contradict, see Misleading.
+func (l *Labels) Accepted(all []Forest) (good []Forest) {
 	power := 1 / math.Sqrt(float64(1+len(all)))
 	for i := range all {
 		f := &candidate{Forest: all[i]}

@@ -6,19 +6,19 @@ import (
 	"edge/model"
 )
 
-// heard are the answers of members' forests to the samples that the next Learn learns, which
+// answerCache holds the answers of members' forests to the samples that the next Learn learns, which
 // the prediction that judged them has computed. A sample is found by its features, so that
 // no answer to another one, or of other forests, is taken for one to it.
-type heard struct {
+type answerCache struct {
 	of      []*model.Forest // whose answers they are
 	rows    []float32       // n×D  as model.RawTo stores them
 	answers []float64       // n×A  see model.Workspace.MemberAnswers
 	n, next int             // the one that is looked for first
 }
 
-// Hear keeps the answers of members' forests in the last prediction of the view, for a sample
+// KeepAnswers keeps the answers of members' forests in the last prediction of the view, for a sample
 // that the next Learn learns. Without them Learn asks the forests again: no result depends on it.
-func (l *Learner) Hear(ws *model.Workspace) {
+func (l *Learner) KeepAnswers(ws *model.Workspace) {
 	if l == nil || l.tuned == nil {
 		return
 	}
@@ -26,24 +26,24 @@ func (l *Learner) Hear(ws *model.Workspace) {
 	if len(answers) == 0 {
 		return
 	}
-	h, all := &l.heard, l.view.Pool.Stack.Members
-	if h.n == l.cfg.Stored || !h.areOf(all) {
-		h.forget()
-		h.of = h.of[:0]
+	c, all := &l.cache, l.view.Pool.Stack.Members
+	if c.n == l.cfg.Stored || !c.areOf(all) {
+		c.forget()
+		c.of = c.of[:0]
 		for i := range all.All {
-			h.of = append(h.of, all.All[i].Forest)
+			c.of = append(c.of, all.All[i].Forest)
 		}
 	}
-	h.rows, h.answers = append(h.rows, row...), append(h.answers, answers...)
-	h.n++
+	c.rows, c.answers = append(c.rows, row...), append(c.answers, answers...)
+	c.n++
 }
 
 // areOf reports whether the answers are those of these forests.
-func (h *heard) areOf(all *model.MemberForests) bool {
-	if len(h.of) != len(all.All) {
+func (c *answerCache) areOf(all *model.MemberForests) bool {
+	if len(c.of) != len(all.All) {
 		return false
 	}
-	for i, f := range h.of {
+	for i, f := range c.of {
 		if all.All[i].Forest != f {
 			return false
 		}
@@ -52,15 +52,15 @@ func (h *heard) areOf(all *model.MemberForests) bool {
 }
 
 // find returns the answers of these forests to a sample; nil: they are not known.
-func (h *heard) find(row []float32, all *model.MemberForests) []float64 {
-	if h.n == 0 || all == nil || !h.areOf(all) {
+func (c *answerCache) find(row []float32, all *model.MemberForests) []float64 {
+	if c.n == 0 || all == nil || !c.areOf(all) {
 		return nil
 	}
-	d, a := len(h.rows)/h.n, len(h.answers)/h.n
-	for i := h.next; i < h.n; i++ {
-		if sameRow(h.rows[i*d:(i+1)*d], row) {
-			h.next = i + 1
-			return h.answers[i*a : (i+1)*a]
+	d, a := len(c.rows)/c.n, len(c.answers)/c.n
+	for i := c.next; i < c.n; i++ {
+		if sameRow(c.rows[i*d:(i+1)*d], row) {
+			c.next = i + 1
+			return c.answers[i*a : (i+1)*a]
 		}
 	}
 	return nil
@@ -76,4 +76,4 @@ func sameRow(a, b []float32) bool {
 }
 
 // forget drops the answers.
-func (h *heard) forget() { h.rows, h.answers, h.n, h.next = h.rows[:0], h.answers[:0], 0, 0 }
+func (c *answerCache) forget() { c.rows, c.answers, c.n, c.next = c.rows[:0], c.answers[:0], 0, 0 }

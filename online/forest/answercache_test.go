@@ -10,7 +10,7 @@ import (
 
 // Answers of members' forests are found by the features of their sample, once and in order,
 // and never for other features or other forests.
-func TestHeard(t *testing.T) {
+func TestAnswerCache(t *testing.T) {
 	nan := float32(math.NaN())
 	one, two := member(21), member(22)
 	all := func(forests ...*model.Forest) *model.MemberForests {
@@ -20,23 +20,23 @@ func TestHeard(t *testing.T) {
 		}
 		return m
 	}
-	begin := func() heard {
-		return heard{of: []*model.Forest{one, two}, rows: []float32{1, 2, 1, nan, 1, 2}, answers: []float64{10, 11, 20, 21, 30, 31}, n: 3}
+	begin := func() answerCache {
+		return answerCache{of: []*model.Forest{one, two}, rows: []float32{1, 2, 1, nan, 1, 2}, answers: []float64{10, 11, 20, 21, 30, 31}, n: 3}
 	}
 	for name, c := range map[string]struct {
 		members *model.MemberForests
 		rows    [][]float32
 		want    [][]float64
 	}{
-		"in order":               {all(one, two), [][]float32{{1, 2}, {1, nan}, {1, 2}, {1, 2}}, [][]float64{{10, 11}, {20, 21}, {30, 31}, nil}},
-		"one is not learnt":      {all(one, two), [][]float32{{1, nan}, {1, 2}}, [][]float64{{20, 21}, {30, 31}}},
-		"one was not judged":     {all(one, two), [][]float32{{7, 7}, {1, 2}}, [][]float64{nil, {10, 11}}},
-		"one forest is new":      {all(one, member(21)), [][]float32{{1, 2}}, [][]float64{nil}},
-		"one member has left":    {all(one), [][]float32{{1, 2}}, [][]float64{nil}},
-		"the members have left":  {nil, [][]float32{{1, 2}}, [][]float64{nil}},
-		"the order has changed":  {all(two, one), [][]float32{{1, 2}}, [][]float64{nil}},
-		"zero has another sign":  {all(one, two), [][]float32{{float32(math.Copysign(0, -1)), 2}}, [][]float64{nil}},
-		"nothing was heard here": {all(), [][]float32{{1, 2}}, [][]float64{nil}},
+		"in order":              {all(one, two), [][]float32{{1, 2}, {1, nan}, {1, 2}, {1, 2}}, [][]float64{{10, 11}, {20, 21}, {30, 31}, nil}},
+		"one is not learnt":     {all(one, two), [][]float32{{1, nan}, {1, 2}}, [][]float64{{20, 21}, {30, 31}}},
+		"one was not judged":    {all(one, two), [][]float32{{7, 7}, {1, 2}}, [][]float64{nil, {10, 11}}},
+		"one forest is new":     {all(one, member(21)), [][]float32{{1, 2}}, [][]float64{nil}},
+		"one member has left":   {all(one), [][]float32{{1, 2}}, [][]float64{nil}},
+		"the members have left": {nil, [][]float32{{1, 2}}, [][]float64{nil}},
+		"the order has changed": {all(two, one), [][]float32{{1, 2}}, [][]float64{nil}},
+		"zero has another sign": {all(one, two), [][]float32{{float32(math.Copysign(0, -1)), 2}}, [][]float64{nil}},
+		"no member answers":     {all(), [][]float32{{1, 2}}, [][]float64{nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := begin()
@@ -53,8 +53,8 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// A step by answers that were heard is that of one that asks the forests again.
-func TestTuneByHeardAnswers(t *testing.T) {
+// A step by answers that were kept is that of one that asks the forests again.
+func TestTuneByKeptAnswers(t *testing.T) {
 	s := Sizes{Trees: 4, Leaves: 8, Stored: 60}
 	a, b := tunedLearner(s), tunedLearner(s)
 	raw, leaves := make([]float32, 5), make([]uint8, 4)

@@ -12,7 +12,7 @@
 //
 // Beside the forests of a fleet's members a second set of weights takes the same steps by the
 // error of the mean of all forests (tuned.go). The answers of the members are those that the
-// prediction of a sample has computed, if these forests are still there (heard.go).
+// prediction of a sample has computed, if these forests are still there (answercache.go).
 //
 // It begins with the first label, and the builds of the warm-up do not start it again:
 // thresholds on raw features need no scaling.

@@ -37,7 +37,7 @@ type Learner struct {
 
 	tuned   *tuned               // nil: there are no members' forests
 	members *model.MemberForests // see Among
-	heard   heard                // their answers to the samples of the next Learn
+	cache   answerCache          // their answers to the samples of the next Learn
 
 	squares     []float32 // trees×L×C  fading sums of squared gradients; L are the leaves for which forest has room
 	biasSquares []float32 // C
@@ -199,7 +199,7 @@ func (l *Learner) Learn(x []float64, labels []int, weights []float64) {
 	for i, label := range labels {
 		l.learn(x[i*l.cfg.Features:(i+1)*l.cfg.Features], label, weights[i])
 	}
-	l.heard.forget()
+	l.cache.forget()
 }
 
 // learn learns one sample, and one of the ring again.
@@ -212,7 +212,7 @@ func (l *Learner) learn(x []float64, label int, weight float64) {
 		l.placesOf(t)[slot] = leaf
 	}
 	l.step(l.leaves, label, weight)
-	l.tuneBy(l.heard.find(row, l.members), row, l.leaves, label, weight)
+	l.tuneBy(l.cache.find(row, l.members), row, l.leaves, label, weight)
 	for t, leaf := range l.leaves {
 		l.visit(t, leaf, label)
 	}

@@ -27,7 +27,7 @@ type exponents struct {
 	pendGrad, pendCurve []float64 // F, F×F  sums of the minibatch that is filling
 	pendLL              float64   // log probability of its labels
 
-	taught *natural.Factor // of F, by the labels since the fleet began; nil: there is none
+	factor *natural.Factor // of F, by the labels since the fleet began; nil: there is none
 
 	answer, mean, step, chol []float64 // scratch
 	off, offs                []float64 // the same: C, F×C  the experts' distances from their means, the first times the answer
@@ -127,9 +127,9 @@ func (x *exponents) learn(b Batch) {
 		one = b.root()
 	}
 	fade := 1 - float64(b.N)/stackMemory
-	if x.taught != nil {
-		x.taught.Learn(one, x.pendCurve, x.pendGrad, x.at)
-		x.taught.Fade(fade)
+	if x.factor != nil {
+		x.factor.Learn(one, x.pendCurve, x.pendGrad, x.at)
+		x.factor.Fade(fade)
 	}
 	dense.Axpy(one, x.pendCurve, x.curve)
 	copy(x.chol, x.curve)

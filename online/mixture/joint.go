@@ -33,9 +33,9 @@ func (m *Mixture) startJoint() {
 	m.endJoint()
 	for b := range m.blends() {
 		for _, x := range b.own() {
-			x.taught = nil
+			x.factor = nil
 			if m.fleet.horizons > 0 {
-				x.taught = natural.New(len(x.at))
+				x.factor = natural.New(len(x.at))
 			}
 		}
 	}
@@ -59,32 +59,32 @@ func (m *Mixture) joinedExperts() natural.Experts {
 	return natural.Experts{Own: m.cfg.Horizons, Fleet: m.fleet.horizons, Forest: m.cfg.Forest}
 }
 
-// Taught returns the factors of the own labels since the fleet began, which share no memory
+// OwnFactors returns the factors of the own labels since the fleet began, which share no memory
 // with m; nil without a fleet.
-func (m *Mixture) Taught() *natural.Exponents {
+func (m *Mixture) OwnFactors() *natural.Exponents {
 	if m.fleet.horizons == 0 {
 		return nil
 	}
 	all := natural.Exponents{Experts: m.joinedExperts()}
 	for b := range m.blends() {
 		for _, x := range b.own() {
-			all.Factors = append(all.Factors, x.taught)
+			all.Factors = append(all.Factors, x.factor)
 		}
 	}
 	return all.Clone()
 }
 
-// Teach begins the learners by the labels of all members again, with the factors of the
+// MergeFactors begins the learners by the labels of all members again, with the factors of the
 // other members; with nil, or with those of other experts, it ends them. Learners that were
 // not used before begin with the weights of those by own labels, and the blend's answer with
 // a lead of blendLead at least: the evidence against it is of immature exponents.
-func (m *Mixture) Teach(others *natural.Exponents) {
+func (m *Mixture) MergeFactors(others *natural.Exponents) {
 	if others != nil && (m.fleet.horizons == 0 || others.Experts != m.joinedExperts() || len(others.Factors) != natural.MaxFactors) {
 		others = nil
 	}
 	i := 0
 	for b, v := range m.blends() {
-		if others == nil || !b.teach(others.Factors[i:i+2]) {
+		if others == nil || !b.mergeFactors(others.Factors[i:i+2]) {
 			b.endJoint()
 		}
 		i += 2
@@ -97,9 +97,9 @@ func (m *Mixture) Teach(others *natural.Exponents) {
 // blendLead at least: the evidence against the blend is of worse experts or exponents.
 func (b *blend) ahead() [2]float64 { return [2]float64{min(b.logw[0]-b.logw[1], -blendLead), 0} }
 
-// teach begins joint with the factors of others, for slow and fast. It reports false if they
+// mergeFactors begins joint with the factors of others, for slow and fast. It reports false if they
 // are of another number of experts, or lead to exponents that are too large.
-func (b *blend) teach(others []*natural.Factor) bool {
+func (b *blend) mergeFactors(others []*natural.Factor) bool {
 	next := joint{on: true}
 	for i, x := range [...]*exponents{&next.slow, &next.fast} {
 		own, of := b.own()[i], others[i]
@@ -144,8 +144,8 @@ func (m *Mixture) EncodeJoint(e *wire.Encoder) {
 	e.Bool(m.cfg.Forest)
 	for b := range m.blends() {
 		for _, x := range b.own() {
-			e.Floats(x.taught.Precision)
-			e.Floats(x.taught.Shift)
+			e.Floats(x.factor.Precision)
+			e.Floats(x.factor.Shift)
 		}
 		if e.Bool(b.joint.on); b.joint.on {
 			e.Floats(b.lead[:])
@@ -169,8 +169,8 @@ func (m *Mixture) DecodeJoint(d *wire.Decoder) {
 	}
 	for b, v := range m.blends() {
 		for _, x := range b.own() {
-			d.Numbers(x.taught.Precision, "exponents")
-			d.Numbers(x.taught.Shift, "exponents")
+			d.Numbers(x.factor.Precision, "exponents")
+			d.Numbers(x.factor.Shift, "exponents")
 		}
 		if d.Bool() {
 			d.Numbers(b.lead[:], "exponents")

@@ -44,14 +44,14 @@ func learnRandom(m *Mixture, seed uint64, minibatches int) {
 
 // The joint learners begin at the mean of the product of the own posterior and the factors of
 // the others, wherever they were before.
-func TestTeach(t *testing.T) {
+func TestMergeFactors(t *testing.T) {
 	a, b, c := inFleet(), inFleet(), inFleet()
 	learnRandom(a, 1, 30)
 	learnRandom(b, 2, 30)
 	learnRandom(c, 3, 30)
-	others := b.Taught().Add(c.Taught())
+	others := b.OwnFactors().Add(c.OwnFactors())
 	for range 2 {
-		a.Teach(others)
+		a.MergeFactors(others)
 		at := 0
 		for blend := range a.blends() {
 			n := len(blend.slow.at)
@@ -85,7 +85,7 @@ func TestJointKnowsMore(t *testing.T) {
 	learnRandom(one, 2, 40)
 	learnRandom(a, 1, 40)
 	learnRandom(b, 2, 40)
-	a.Teach(b.Taught())
+	a.MergeFactors(b.OwnFactors())
 	distance := func(x []float64) (sum float64) {
 		for i, v := range one.plain.fast.at {
 			sum += (x[i] - v) * (x[i] - v)
@@ -104,18 +104,18 @@ func TestTaughtIsOwn(t *testing.T) {
 	for i := range uint64(4) {
 		learnRandom(a, 3+i, 5)
 		learnRandom(b, 3+i, 5)
-		b.Teach(other.Taught())
+		b.MergeFactors(other.OwnFactors())
 	}
-	for i, f := range a.Taught().Factors {
-		closeTo(t, "precision", b.Taught().Factors[i].Precision, f.Precision, 0)
-		closeTo(t, "shift", b.Taught().Factors[i].Shift, f.Shift, 0)
+	for i, f := range a.OwnFactors().Factors {
+		closeTo(t, "precision", b.OwnFactors().Factors[i].Precision, f.Precision, 0)
+		closeTo(t, "shift", b.OwnFactors().Factors[i].Shift, f.Shift, 0)
 	}
-	b.Teach(nil)
+	b.MergeFactors(nil)
 	closeTo(t, "own exponent", b.plain.slow.at, a.plain.slow.at, 0)
 	if b.plain.joint.on || b.plain.lead[2] != 0 || max(b.plain.lead[0], b.plain.lead[1]) != 0 {
 		t.Errorf("joint is on, or its weights are left: %v", b.plain.lead)
 	}
-	if newTestMixture().Taught() != nil {
+	if newTestMixture().OwnFactors() != nil {
 		t.Error("a learner without a fleet teaches exponents")
 	}
 }
@@ -126,15 +126,15 @@ func TestJointLead(t *testing.T) {
 	m := inFleet()
 	m.plain.lead, m.plain.logw = [4]float64{-1, 0}, []float64{0, -5}
 	m.ordered.logw = []float64{-9, 0}
-	m.Teach(inFleet().Taught())
+	m.MergeFactors(inFleet().OwnFactors())
 	closeTo(t, "lead", m.plain.lead[:], []float64{-1, 0, -1, 0}, 0)
 	closeTo(t, "weight of the blend", m.plain.joint.logw[:], []float64{-blendLead, 0}, 0)
 	closeTo(t, "weight of the ordered blend", m.ordered.joint.logw[:], []float64{-9, 0}, 0)
 	closeTo(t, "weight in the view", []float64{m.view.Pool.Stack.Plain.Weight}, []float64{1 / (1 + math.Exp(-blendLead))}, 1e-15)
 	m.plain.joint.logw = [2]float64{0, -5}
-	m.Teach(inFleet().Taught())
+	m.MergeFactors(inFleet().OwnFactors())
 	closeTo(t, "weight after another merge", m.plain.joint.logw[:], []float64{0, -5}, 0)
-	m.Teach(nil)
+	m.MergeFactors(nil)
 	closeTo(t, "weight without joint", []float64{m.view.Pool.Stack.Plain.Weight}, []float64{1 / (1 + math.Exp(5))}, 1e-15)
 }
 
@@ -152,20 +152,20 @@ func TestFleetLead(t *testing.T) {
 
 // Factors of other experts, and those that lead to exponents that are too large or to none,
 // are not used.
-func TestTeachRefuses(t *testing.T) {
-	large := inFleet().Taught()
+func TestMergeFactorsRefuses(t *testing.T) {
+	large := inFleet().OwnFactors()
 	large.Factors[2].Shift[0] = 1e6
-	negative := inFleet().Taught()
+	negative := inFleet().OwnFactors()
 	negative.Factors[3].Precision[0] = -1e3
-	other := inFleet().Taught()
+	other := inFleet().OwnFactors()
 	other.Own++
-	short := inFleet().Taught()
+	short := inFleet().OwnFactors()
 	short.Factors = short.Factors[:3]
 	for i, x := range []*natural.Exponents{large, negative, other, short, nil} {
 		m := inFleet()
 		learnRandom(m, 1, 3)
 		before := slices.Clone(m.view.Pool.Stack.Plain.Exponents)
-		if m.Teach(x); m.plain.joint.on {
+		if m.MergeFactors(x); m.plain.joint.on {
 			t.Errorf("case %d is used", i)
 		}
 		closeTo(t, "exponent", m.view.Pool.Stack.Plain.Exponents, before, 0)
@@ -178,7 +178,7 @@ func TestJointIsRestored(t *testing.T) {
 	m, other := inFleet(), inFleet()
 	learnRandom(m, 1, 10)
 	learnRandom(other, 2, 10)
-	m.Teach(other.Taught())
+	m.MergeFactors(other.OwnFactors())
 	learnRandom(m, 3, 2)
 	var blends, joint wire.Encoder
 	m.EncodeBlends(&blends)
@@ -191,13 +191,13 @@ func TestJointIsRestored(t *testing.T) {
 	again := restore(inFleet())
 	for _, m := range []*Mixture{m, again} {
 		learnRandom(m, 4, 5)
-		m.Teach(other.Taught())
+		m.MergeFactors(other.OwnFactors())
 		learnRandom(m, 5, 2)
 	}
 	closeTo(t, "exponent", again.view.Pool.Stack.Plain.Exponents, m.view.Pool.Stack.Plain.Exponents, 0)
 	closeTo(t, "exponent", again.view.Pool.Stack.Ordered.Exponents, m.view.Pool.Stack.Ordered.Exponents, 0)
-	for i, f := range m.Taught().Factors {
-		closeTo(t, "shift", again.Taught().Factors[i].Shift, f.Shift, 0)
+	for i, f := range m.OwnFactors().Factors {
+		closeTo(t, "shift", again.OwnFactors().Factors[i].Shift, f.Shift, 0)
 	}
 	with := inFleet()
 	with.AddForest()
@@ -214,7 +214,7 @@ func FuzzDecodeJoint(f *testing.F) {
 	m, other := inFleet(), inFleet()
 	learnRandom(m, 1, 4)
 	learnRandom(other, 2, 4)
-	m.Teach(other.Taught())
+	m.MergeFactors(other.OwnFactors())
 	var e wire.Encoder
 	m.EncodeJoint(&e)
 	f.Add(e.Buf)
