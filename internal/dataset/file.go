@@ -229,7 +229,11 @@ func (d *File) Next(row *Row) error {
 		default:
 			v, reason := d.value(cell)
 			if reason != "" {
-				return d.at(i, fmt.Sprintf("column %s: %s%s", d.column(i), reason, d.remedies(i, cell, record)))
+				remedies := d.remedies(i, cell, record)
+				if d.number > 0 && strings.HasSuffix(reason, " is not a number") {
+					remedies += "; an empty cell stands for a missing value"
+				}
+				return d.at(i, fmt.Sprintf("column %s: %s%s", d.column(i), reason, remedies))
 			}
 			row.X[role] = v
 		}
@@ -327,13 +331,16 @@ func (d *File) record() ([]string, error) {
 		if strings.ContainsRune(record[0], 0) {
 			return nil, fmt.Errorf("%s:%d: the line %s", d.path, line, dropNUL)
 		}
-		remedy := ""
-		if d.begun.unnamed > 0 && d.number == 0 && len(record) == len(d.roles)+1 {
-			remedy = "; the header has no name for the last one: name it, as label"
-		} else if d.Header && d.number == 0 && len(record) == len(d.roles)+1 && strings.ContainsRune(" \t", d.csv.Comma) {
-			remedy = "; names of rows, as R writes them, are left out by row.names = FALSE of write.table"
+		remedy := fmt.Sprintf("; sed %dd FILE >FILE.csv leaves the line out", line)
+		if d.number == 0 && d.read == 0 {
+			remedy = "; --separator names another separator"
 		}
-		return nil, fmt.Errorf("%s:%d: the line has another number of columns than the %s, which has %d: it has %d, separated by %s; --separator names another separator%s",
+		if d.begun.unnamed > 0 && d.number == 0 && len(record) == len(d.roles)+1 {
+			remedy += "; the header has no name for the last one: name it, as label"
+		} else if d.Header && d.number == 0 && len(record) == len(d.roles)+1 && strings.ContainsRune(" \t", d.csv.Comma) {
+			remedy += "; names of rows, as R writes them, are left out by row.names = FALSE of write.table"
+		}
+		return nil, fmt.Errorf("%s:%d: the line has another number of columns than the %s, which has %d: it has %d, separated by %s%s",
 			d.path, line, of, len(d.roles), len(record), csvtext.SeparatorWord(d.csv.Comma), remedy)
 	}
 }
@@ -389,7 +396,11 @@ func (d *File) explain(err error) error {
 	var parse *csv.ParseError
 	switch {
 	case errors.As(err, &parse):
-		return fmt.Errorf("%s:%d:%d: %w; the cells are taken to be separated by %s: --separator names another one; within quotation marks a cell has two for each of its own", d.path, parse.Line, parse.Column, parse.Err, csvtext.SeparatorWord(d.csv.Comma))
+		row := ""
+		if parse.StartLine < parse.Line {
+			row = fmt.Sprintf(", in a row that begins in line %d", parse.StartLine)
+		}
+		return fmt.Errorf("%s:%d:%d: %w%s; the cells are taken to be separated by %s: --separator names another one; within quotation marks a cell has two for each of its own", d.path, parse.Line, parse.Column, parse.Err, row, csvtext.SeparatorWord(d.csv.Comma))
 	case errors.Is(err, csvtext.ErrTooLong):
 		return fmt.Errorf("%s: after row %d: %w", d.path, d.number, err)
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -109,7 +109,7 @@ func Summarize(path string, f Format) (Summary, error) {
 		return Summary{}, err
 	}
 	s.Rows, s.Classes, s.Raw, s.Tally = d.number, field.Names(seen), d.Raw(), d.Tally()
-	s.Warning = both(d.manyLabels(d.number, s.Classes), both(d.Warning(), alike(s.Classes)))
+	s.Warning = both(d.labelWarning(d.number, s.Classes), both(d.Warning(), alike(s.Classes)))
 	return s, nil
 }
 

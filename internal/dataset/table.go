@@ -79,7 +79,7 @@ func LoadTable(path string, f Format) (*Table, error) {
 	if len(t.Classes) > maxClasses {
 		return nil, d.tooManyClasses()
 	}
-	t.Warning = both(d.manyLabels(len(words), t.Classes), both(d.Warning(), alike(t.Classes)))
+	t.Warning = both(d.labelWarning(len(words), t.Classes), both(d.Warning(), alike(t.Classes)))
 	for _, word := range words {
 		k, _ := slices.BinarySearch(t.Classes, word)
 		t.Labels = append(t.Labels, k)

@@ -18,20 +18,27 @@ func (d *File) Warning() string { return both(d.guesses(), both(d.risingWarning(
 // both returns two warnings, either of which may be "", as one.
 func both(a, b string) string { return strings.Trim(a+"; "+b, "; ") }
 
-// manyLabels describes labels that are hardly classes, in a column of the file which no
-// flag made the label; "" for others. rows is the number of rows.
-func (d *File) manyLabels(rows int, classes []string) string {
+// labelWarning describes labels that are hardly classes, or all the same, in a column of the file which
+// no flag made the label; "" for others. rows is the number of rows.
+func (d *File) labelWarning(rows int, classes []string) string {
 	const few, fewRows = 10, 20
+	if !d.begun.last || d.raw != nil || rows < fewRows {
+		return ""
+	}
 	fractions := 0
 	for _, class := range classes {
 		if _, err := strconv.ParseFloat(class, 64); err == nil && strings.ContainsRune(class, '.') {
 			fractions++
 		}
 	}
-	if !d.begun.last || d.raw != nil || len(classes) <= few || rows < fewRows || 2*len(classes) <= rows && 2*fractions <= len(classes) {
-		return ""
+	column := d.column(slices.Index(d.roles, label))
+	switch {
+	case len(classes) == 1:
+		return fmt.Sprintf("each label in column %s is %s: scores say nothing before there is another one; --label names another column", column, field.Quote(classes[0]))
+	case len(classes) > few && (2*len(classes) > rows || 2*fractions > len(classes)):
+		return fmt.Sprintf("column %s is taken for the label, and has %d different values in %d rows: --label names another", column, len(classes), rows)
 	}
-	return fmt.Sprintf("column %s is taken for the label, and has %d different values in %d rows: --label names another", d.column(slices.Index(d.roles, label)), len(classes), rows)
+	return ""
 }
 
 // guesses describes what a file was taken for without a flag.

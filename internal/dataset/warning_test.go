@@ -74,6 +74,7 @@ func TestLabelsThatAreNoClasses(t *testing.T) {
 		"numbers":   {func(i int) string { return fmt.Sprint(i % 60) }, `column "z" is taken for the label, and has 60 different values in 100 rows: --label names another`},
 		"fractions": {func(i int) string { return fmt.Sprintf("%.1f", float64(i%20)/10) }, `column "z" is taken for the label, and has 20 different values in 100 rows: --label names another`},
 		"classes":   {func(i int) string { return fmt.Sprint(i % 20) }, ""},
+		"one":       {func(int) string { return "ok" }, `each label in column "z" is "ok": scores say nothing before there is another one; --label names another column`},
 		"levels":    {func(i int) string { return fmt.Sprintf("%.1f", float64(i%5)/2) }, ""},
 	} {
 		write(c.label)
