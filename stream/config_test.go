@@ -82,7 +82,7 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 		{stream(func(s *codec.Stream) { s.Fields = map[string]string{"rsm": "a.b"} }), "streams.s.fields rsm: want the name of a feature"},
 		{stream(func(s *codec.Stream) { s.Fields = map[string]string{"rms": "a.#.b"} }), `streams.s.fields.rms "a.#.b": want keys`},
 		{stream(func(s *codec.Stream) { s.ID = "@reverse" }), `streams.s.id "@reverse": want keys`},
-		{stream(func(s *codec.Stream) { s.Label = "" }), `streams.s.label "": want keys`},
+		{stream(func(s *codec.Stream) { s.Label = "a..b" }), `streams.s.label "a..b": want keys`},
 		{stream(func(s *codec.Stream) { s.MaxPayload = field.GiB }), "streams.s.max_payload 1GiB: want 64B to 16MiB"},
 		{stream(func(s *codec.Stream) { s.MaxBatch = 0 }), "streams.s.max_batch 0: want 1 to 100000"},
 	} {

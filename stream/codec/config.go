@@ -194,7 +194,7 @@ func (s Stream) checkPayload() error {
 	if stage {
 		errs = append(errs, s.checkOptional("time", s.Time), s.checkOptional("label", s.Label), s.checkValues(), s.checkRate())
 	} else {
-		errs = append(errs, s.checkOptional("id", s.ID), s.checkPath("time", s.Time), s.checkPath("label", s.Label))
+		errs = append(errs, s.checkOptional("id", s.ID), s.checkPath("time", s.Time), s.checkOptional("label", s.Label))
 	}
 	seen := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -323,8 +323,8 @@ const (
 // reserved returns the keys of a payload that are not features.
 func (s Stream) reserved() []string {
 	paths, keys := []string{s.Entries.Batch, s.Time, s.Label}, []string(nil)
-	if len(s.Stage.Signals) == 0 {
-		paths = append(append(paths, cmp.Or(s.ID, DefaultStream().ID)), s.Entries.paths()...)
+	if own := DefaultStream(); len(s.Stage.Signals) == 0 {
+		paths = append(append(paths, cmp.Or(s.ID, own.ID), cmp.Or(s.Label, own.Label)), s.Entries.paths()...)
 		keys = []string{"features", cellWeight, cellSource}
 	}
 	for _, path := range paths {
@@ -434,7 +434,7 @@ func checkTopics(filters []string, tmpl string) error {
 			continue
 		}
 		if plain, _ := topic.Unshare(f); t != nil && tmpl != "" && !topic.Matches(t.Filter(), plain) {
-			errs = append(errs, field.Check(false, "topic_template", tmpl, "a template that matches every topic of "+f))
+			errs = append(errs, field.Check(false, "topic_template", tmpl, "a template that matches every topic of "+f+", with + or # for the levels that have no name"))
 		}
 	}
 	return errors.Join(errs...)

@@ -72,6 +72,9 @@ func (c jsonCodec) another(payload []byte, err *Refusal) *Refusal {
 	if pair, _, form := bytes.Cut(text, []byte("&")); form && bytes.IndexByte(pair, '=') > 0 { // as weather stations of Ecowitt post it
 		return Refuse(Malformed, "a form of KEY=VALUE&KEY=VALUE, which is not read%s", way)
 	}
+	if text[0] == '<' {
+		return Refuse(Malformed, "it looks like XML or HTML, which is not read%s", way)
+	}
 	return Refuse(err.Reason, "%w; is it of another format? value is one word or number, csv cells, influx line protocol", err.Err)
 }
 
@@ -286,12 +289,22 @@ func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
 		x[i], have[i] = value, err == nil
 	}
 	if n == 0 {
-		x = nil
+		return nil, c.noFeature(v)
 	}
-	if missing >= 0 && (n == 0 || !c.lenient) {
+	if missing >= 0 && !c.lenient {
 		return x, Refuse(MissingFeature, "feature %.40q is missing at %s%s", c.names[missing], c.paths[missing], c.without())
 	}
 	return x, c.fillMissing(x, have)
+}
+
+// noFeature refuses an object in which no path finds a feature.
+func (c jsonCodec) noFeature(v gjson.Result) *Refusal {
+	others := ""
+	if len(c.paths) > 1 {
+		others = ", and so are the others"
+	}
+	return Refuse(MissingFeature, "feature %.40q is missing at %s%s: the payload has %s; a path in fields finds a feature under another key",
+		c.names[0], c.paths[0], others, cmp.Or(keysOf(v), "no members"))
 }
 
 // absent reports whether a value marks a missing feature, and features may be missing.

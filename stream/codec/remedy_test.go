@@ -34,6 +34,7 @@ func TestRemedies(t *testing.T) {
 		{FormatJSON, " 1;2", "is it of another format?"},
 		{FormatJSON, "cpu,host=a x=5", "influx line protocol"},
 		{FormatJSON, "PASSKEY=A1&tempinf=68.5&tempf=41.2", "malformed: a form of KEY=VALUE&KEY=VALUE, which is not read; a flow of Node-RED"},
+		{FormatJSON, "<?xml version=\"1.0\" ?><vs><ac>128</ac></vs>", "malformed: it looks like XML or HTML, which is not read; a flow of Node-RED"},
 		{FormatJSON, `{"x":tempinf}`, "malformed: byte 7"},
 		{FormatJSON, "[object Object]", "looking for beginning of value; JSON.stringify makes JSON of an object of JavaScript"},
 		{FormatJSON, "nan", "not_a_number: NaN and Infinity are not JSON: want null; is it of another format?"},
@@ -116,6 +117,7 @@ func TestRemedyOfMissing(t *testing.T) {
 		{false, FormatJSON, `{"a":{"x":1}}`, `feature "y" is missing at b.y; on_missing: marginalise or impute predicts without`},
 		{false, FormatJSON, `{"a":{"x":1},"b":{"y":null}}`, `feature "y" at b.y: null or NaN is not a number; on_missing: marginalise`},
 		{false, formatCSV, "1,", `feature "y" is missing; on_missing: marginalise or impute predicts without`},
+		{false, FormatJSON, `{"x":1,"y":2}`, `feature "x" is missing at a.x, and so are the others: the payload has x, y; a path in fields finds a feature under another key`},
 		{false, FormatJSON, `{"label":"ok"}`, `missing_feature: feature "x" is missing at a.x`},
 		{false, formatInflux, `v label="ok"`, `missing_feature: line 1: feature "x" is missing`},
 	} {

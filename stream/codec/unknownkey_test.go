@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,34 @@ func TestUnknownKey(t *testing.T) {
 		}
 		if _, err := d.Decode([]byte(tc.payload)); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q", tc.payload, err, tc.want)
+		}
+	}
+}
+
+// A stream whose label is "" ignores what a payload has under the key label.
+func TestIgnoredLabel(t *testing.T) {
+	for _, tc := range []struct {
+		format, payload string
+		fields          map[string]string
+	}{
+		{FormatJSON, `{"a":1,"temp":2,"label":"kitchen"}`, nil},
+		{FormatJSON, `{"a":1,"temp":2,"label":["no","label"],"":"x"}`, map[string]string{"a": "a", "temp": "temp"}},
+		{FormatJSON, `{"features":[1,2],"label":0.5}`, nil},
+		{FormatCBOR, "\xa3\x61a\x01\x64temp\x02\x65label\x62ok", nil},
+		{formatInflux, `m a=1,temp=2,label="kitchen"`, map[string]string{"a": "a", "temp": "temp"}},
+		{formatCSV, `1,2,kitchen`, nil},
+	} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.Features, s.Fields, s.Label = []string{"t"}, tc.format, []string{"a", "temp"}, tc.fields, ""
+		if tc.format == formatCSV {
+			s.Columns = []string{"a", "temp", ""}
+		}
+		if err := s.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := mustDecoder(t, s).Decode([]byte(tc.payload))
+		if err != nil || len(got) != 1 || got[0].Label != "" || !slices.Equal(got[0].X, []float64{1, 2}) {
+			t.Errorf("%s: Decode(%q) = %+v, %v", tc.format, tc.payload, got, err)
 		}
 	}
 }
