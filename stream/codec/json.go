@@ -303,8 +303,8 @@ func (c jsonCodec) noFeature(v gjson.Result) *Refusal {
 	if len(c.paths) > 1 {
 		others = ", and so are the others"
 	}
-	return Refuse(MissingFeature, "feature %.40q is missing at %s%s: the payload has %s; a path in fields finds a feature under another key",
-		c.names[0], c.paths[0], others, cmp.Or(keysOf(v), "no members"))
+	return Refuse(MissingFeature, "feature %.40q is missing at %s%s: the payload has %s; a path in fields finds a feature under another key%s",
+		c.names[0], c.paths[0], others, cmp.Or(keysOf(v), "no members"), c.suchAs(v))
 }
 
 // absent reports whether a value marks a missing feature, and features may be missing.

@@ -34,7 +34,6 @@ func TestRemedies(t *testing.T) {
 		{FormatJSON, " 1;2", "is it of another format?"},
 		{FormatJSON, "cpu,host=a x=5", "influx line protocol"},
 		{FormatJSON, "PASSKEY=A1&tempinf=68.5&tempf=41.2", "malformed: a form of KEY=VALUE&KEY=VALUE, which is not read; a flow of Node-RED"},
-		{FormatJSON, "<?xml version=\"1.0\" ?><vs><ac>128</ac></vs>", "malformed: it looks like XML or HTML, which is not read; a flow of Node-RED"},
 		{FormatJSON, `{"x":tempinf}`, "malformed: byte 7"},
 		{FormatJSON, "[object Object]", "looking for beginning of value; JSON.stringify makes JSON of an object of JavaScript"},
 		{FormatJSON, "nan", "not_a_number: NaN and Infinity are not JSON: want null; is it of another format?"},
@@ -94,6 +93,7 @@ func TestRemedyOfFeatures(t *testing.T) {
 		{FormatJSON, `{"x":"1.5"}`, "signals in place of features read"},
 		{FormatCBOR, "\xa1\x61x\xf9\x7c\x00", `feature "x": Infinity is beyond the range of a float64`},
 		{FormatValue, "on", "signals in place of features read"},
+		{FormatJSON, "<?xml version=\"1.0\" ?><vs><ac>128</ac></vs>", "malformed: it looks like XML or HTML, which is not read; a flow of Node-RED"},
 		{FormatJSON, `{"x":"[1]"}`, `feature "x": it is JSON in a text: a path in fields that goes on in it`},
 	} {
 		s := DefaultStream()
@@ -118,6 +118,9 @@ func TestRemedyOfMissing(t *testing.T) {
 		{false, FormatJSON, `{"a":{"x":1},"b":{"y":null}}`, `feature "y" at b.y: null or NaN is not a number; on_missing: marginalise`},
 		{false, formatCSV, "1,", `feature "y" is missing; on_missing: marginalise or impute predicts without`},
 		{false, FormatJSON, `{"x":1,"y":2}`, `feature "x" is missing at a.x, and so are the others: the payload has x, y; a path in fields finds a feature under another key`},
+		{false, FormatJSON, `{"c":{"x":1,"y":2}}`, `the payload has c; a path in fields finds a feature under another key, such as c.x`},
+		{true, FormatJSON, `{"t":1,"b.c":{"d":{"y":2}}}`, `no signal is in the payload: it has t, b.c; a path in fields finds a signal under another key, such as b\.c.d.y`},
+		{true, FormatJSON, `{"b":{"z":2}}`, `a path in fields finds a signal under another key`},
 		{false, FormatJSON, `{"label":"ok"}`, `missing_feature: feature "x" is missing at a.x`},
 		{false, formatInflux, `v label="ok"`, `missing_feature: line 1: feature "x" is missing`},
 	} {

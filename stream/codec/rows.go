@@ -125,13 +125,15 @@ func (c jsonCodec) rows(root gjson.Result) ([]Reading, *Refusal) {
 	switch entries, ok := c.batchOf(root); {
 	case root.IsArray():
 		if err = w.array(root); err != nil && errors.Is(err.Err, errNoSignal) {
-			err = Refuse(err.Reason, "%w, and [KEY=WORD].KEY one in the record that has the word", err.Err)
+			err = Refuse(err.Reason, "%w, and [KEY=WORD].KEY one in the record that has the word", err.Err).of(err.Devices...)
 		}
 	case ok:
 		w.found = c.marks.find(root, nil)
 		err = w.batch(root, entries)
 	default:
-		err = w.entry(root, w.object)
+		if err = w.entry(root, w.object); err != nil && errors.Is(err.Err, errNoSignal) {
+			err = Refuse(err.Reason, "%w%s", err.Err, c.suchAs(root)).of(err.Devices...)
+		}
 	}
 	if err == nil {
 		err = w.spread(w.list, w.rate)

@@ -35,3 +35,38 @@ func keysOf(v gjson.Result) string {
 	}
 	return joinWords(keys)
 }
+
+// suchAs names the path of a value that is in a member of an object, and has the key by which it was
+// looked for at another place; "" without one.
+func (s *schema) suchAs(v gjson.Result) string {
+	const depth = 4
+	wanted := map[string]bool{}
+	for i, name := range s.names {
+		if s.paths != nil {
+			keys := splitPath(s.paths[i])
+			name = keys[len(keys)-1]
+		}
+		wanted[name] = true
+	}
+	if path := pathIn(v, wanted, depth); path != "" {
+		return ", such as " + path
+	}
+	return ""
+}
+
+// pathIn returns the path of the first number, text or boolean in an object, at most so many objects deep, whose key
+// is wanted.
+func pathIn(v gjson.Result, wanted map[string]bool, depth int) string {
+	if !v.IsObject() || depth == 0 {
+		return ""
+	}
+	for key, e := range v.All() {
+		if e.Type != gjson.JSON && wanted[key.Str] {
+			return gjson.Escape(key.Str)
+		}
+		if path := pathIn(e, wanted, depth-1); path != "" {
+			return gjson.Escape(key.Str) + "." + path
+		}
+	}
+	return ""
+}
