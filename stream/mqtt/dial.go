@@ -94,6 +94,8 @@ func Advice(err error) string {
 		return "check the clock of this machine, and the broker's certificate"
 	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return "set mqtt.tls.ca, or --ca of a command, to the certificate of the broker's authority"
+	case nameless(err):
+		return "the broker's certificate has no name of a host (SAN): it needs another one, with subjectAltName=DNS:NAME, or IP:ADDRESS, as in mqtt.servers"
 	case errors.As(err, new(x509.HostnameError)):
 		return "mqtt.tls.server_name has to be a name (SAN) in the broker's certificate"
 	case errors.As(err, new(*fs.PathError)):
@@ -109,6 +111,12 @@ func Advice(err error) string {
 		return "there is no way to the broker, or no answer: is its machine on, is this one on the network, and does a firewall let the port pass?"
 	}
 	return ""
+}
+
+// nameless reports whether the broker's certificate has neither the name nor the address of a host.
+func nameless(err error) bool {
+	var host x509.HostnameError
+	return errors.As(err, &host) && len(host.Certificate.DNSNames)+len(host.Certificate.IPAddresses) == 0
 }
 
 // Dialer opens a connection to a server within a time, or until ctx ends.

@@ -3,6 +3,7 @@ package mqtt
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -80,6 +81,15 @@ func TestAdviceWithoutBroker(t *testing.T) {
 	cfg.Password.File = filepath.Join(t.TempDir(), "missing")
 	if _, err := cfg.ClientOptions("edge-test"); !strings.Contains(Advice(err), "put the file in its place") {
 		t.Errorf("%v: %q", err, Advice(err))
+	}
+	for _, c := range []struct {
+		names []string
+		want  string
+	}{{nil, "subjectAltName=DNS:NAME"}, {[]string{"broker.lan"}, "mqtt.tls.server_name has to be"}} {
+		err := x509.HostnameError{Certificate: &x509.Certificate{DNSNames: c.names}, Host: "localhost"}
+		if got := Advice(fmt.Errorf("tls: %w", err)); !strings.Contains(got, c.want) {
+			t.Errorf("a certificate of %v: %q", c.names, got)
+		}
 	}
 	for reason, want := range map[error]string{syscall.EHOSTUNREACH: "no way to the broker", syscall.EMFILE: "ulimit -n"} {
 		if got := Advice(&net.OpError{Op: "dial", Net: "tcp", Err: reason}); !strings.Contains(got, want) {
