@@ -196,6 +196,29 @@ func TestRowsLeftOut(t *testing.T) {
 	}
 }
 
+// Windows with several labels lack a label, which on_missing does not change; if all are such, the error has the remedy.
+func TestMixedWindows(t *testing.T) {
+	config := files.Write(t, "edge.yaml", "streams: {s: {topics: [a], signals: [x], window: {length: 8, hop: 8}}}\nmodels: {m: {streams: [s]}}\n")
+	for name, tc := range map[string]struct {
+		labels, want string
+		code         int
+	}{
+		"some": {"aaaaaaaaababababbbbbbbbb", "s: 1 of 3 rows are left out, which lack a label\n", exit.OK},
+		"all":  {"abababababababab", "2 mixed); mixed windows have several labels: a shorter window.length, or window.label: majority\n", exit.Runtime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := "t,x,label\n"
+			for i, label := range tc.labels {
+				rows += fmt.Sprintf("%d,%d,%c\n", i, i%5, label)
+			}
+			code, _, errOut := edge(t, "eval", "-c", config, files.Write(t, "s.csv", rows))
+			if code != tc.code || !strings.Contains(errOut, tc.want) {
+				t.Errorf("exit %d: %s\nwant %d and %s", code, errOut, tc.code, tc.want)
+			}
+		})
+	}
+}
+
 // A file with more labels than a model may have classes is refused alike by all commands,
 // which name the flag for another column.
 func TestTooManyLabels(t *testing.T) {

@@ -41,6 +41,15 @@ type Tally struct {
 	Days                       bool // the times look like days of a spreadsheet
 }
 
+// Unlabelled returns the error of a raw file none of whose samples has a label.
+func (t Tally) Unlabelled(path string) error {
+	remedy := ""
+	if t.Mixed > 0 {
+		remedy = "; mixed windows have several labels: a shorter window.length, or window.label: majority"
+	}
+	return fmt.Errorf("%s: %w with a label: %s%s", path, ErrNoSample, t, remedy)
+}
+
 // String returns the tally as edge windows prints it, without counts that are usually 0 and
 // are 0.
 func (t Tally) String() string {

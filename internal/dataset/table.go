@@ -71,7 +71,7 @@ func LoadTable(path string, f Format) (*Table, error) {
 			return nil, err
 		}
 		if d.raw != nil {
-			return nil, fmt.Errorf("%s: no sample with a label: %s", path, d.Tally())
+			return nil, t.Tally.Unlabelled(path)
 		}
 		return nil, fmt.Errorf("%s: no row with a label", path)
 	}

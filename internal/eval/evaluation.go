@@ -173,7 +173,7 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 	e.Data.Warn(errOut, path, columns.Warning)
 	warnOfLabels(errOut, path, e.config, e.Model, columns.Classes)
 	if len(columns.Classes) == 0 && columns.Raw {
-		return nil, fmt.Errorf("%s: %w with a label: %s", path, dataset.ErrNoSample, columns.Tally)
+		return nil, columns.Tally.Unlabelled(path)
 	} else if len(columns.Classes) == 0 {
 		return nil, fmt.Errorf("%s: no row with a label", path)
 	}
@@ -264,7 +264,7 @@ func (e *Evaluation) once(ctx context.Context, path string, columns dataset.Summ
 	if n := leftOut(); n == total {
 		return nil, noRows(path, e.Arrival.OnMissing)
 	} else if n > 0 {
-		fmt.Fprintf(errOut, "%s: %d of %d rows are left out, which lack %s\n", d.Name, n, total, lack(e.Arrival.OnMissing))
+		fmt.Fprintf(errOut, "%s: %d of %d rows are left out, which lack %s\n", d.Name, n, total, lack(e.Arrival.OnMissing, columns.Lacking > 0))
 	}
 	if c := learner.Counters(); c.StepsRefused+c.LabelsRefused > 0 {
 		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",

@@ -108,12 +108,18 @@ func warnOfLabels(w io.Writer, path string, c *config.Config, model string, clas
 }
 
 // noRows returns the error for a file of which on_missing leaves no row to judge or to learn.
-func noRows(path, how string) error { return fmt.Errorf("%s: every row lacks %s", path, lack(how)) }
+func noRows(path, how string) error {
+	return fmt.Errorf("%s: every row lacks %s", path, lack(how, true))
+}
 
-// lack describes the cells that rows lack which are left out; under reject also how more of them count.
-func lack(how string) string {
-	if how == codec.OnMissingReject {
-		return "a label or a feature; on_missing is reject: --on-missing marginalise takes those with a label and some features"
+// lack describes the cells that rows lack which are left out; under reject also how more of them count. features: some
+// rows lack a feature.
+func lack(how string, features bool) string {
+	switch {
+	case how != codec.OnMissingReject:
+		return "a label or all features"
+	case !features:
+		return "a label"
 	}
-	return "a label or all features"
+	return "a label or a feature; on_missing is reject: --on-missing marginalise takes those with a label and some features"
 }
