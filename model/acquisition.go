@@ -151,9 +151,9 @@ func (c *contest) info(grid *Grid, eps, classes float64) float64 {
 	return c.many(grid, eps, classes)
 }
 
-// entropy is that of a label whose class is right with 1−ε, for the probabilities
+// noisyEntropy is that of a label whose class is right with 1−ε, for the probabilities
 // of the classes in the contest; the others have ε/C each.
-func (c *contest) entropy(p []float64, eps, classes float64) (h float64) {
+func noisyEntropy(p []float64, eps, classes float64) (h float64) {
 	floor := eps / classes
 	for _, v := range p {
 		if v = (1-eps)*v + floor; v > 0 {
@@ -173,11 +173,11 @@ func (c *contest) pair(eps, classes float64) float64 {
 	at := func(d, scale float64) float64 {
 		z := d / scale / math.Sqrt2
 		p := [2]float64{0.5 * math.Erfc(-z), 0.5 * math.Erfc(z)}
-		return c.entropy(p[:], eps, classes)
+		return noisyEntropy(p[:], eps, classes)
 	}
 	// Far from 0 the label is certain up to ε: only the excess over that entropy is
 	// integrated, where both it and the density of d are not negligible.
-	certain := c.entropy([]float64{1, 0}, eps, classes)
+	certain := noisyEntropy([]float64{1, 0}, eps, classes)
 	lo, hi := max(mean-6*sd, -6*width), min(mean+6*sd, 6*width)
 	expected := certain
 	if hi > lo {
@@ -209,9 +209,9 @@ func (c *contest) many(grid *Grid, eps, classes float64) float64 {
 		for i, v := range p {
 			sum[i] += v / draws
 		}
-		expected += c.entropy(p, eps, classes) / draws
+		expected += noisyEntropy(p, eps, classes) / draws
 	}
-	return max(c.entropy(sum, eps, classes)-expected, 0)
+	return max(noisyEntropy(sum, eps, classes)-expected, 0)
 }
 
 // quasiNormal returns n points of dim independent standard normal values, by the

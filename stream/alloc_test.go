@@ -40,7 +40,7 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 			node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
 			msg := &mqtt.Message{Topic: p7, Payload: []byte(payload), QoS: 1, ID: 7, From: newFakeOrigin(), Ack: func() {}}
 			node.committer.group.reset()
-			node.committer.resume(t.Context())
+			node.committer.resume()
 			carry := func() {
 				node.ring.Push(msg, nil)
 				msg, _ := node.ring.Pop()
@@ -88,7 +88,7 @@ func TestBatchHashedOnce(t *testing.T) {
 			}
 			text := []byte(`{"batch":[` + strings.Join(rows, ",") + `]}`)
 			node.committer.group.reset()
-			node.committer.resume(t.Context())
+			node.committer.resume()
 			node.ring.Push(&mqtt.Message{Topic: p7, Payload: text, QoS: 1, ID: 7, From: newFakeOrigin(), Ack: func() {}}, nil)
 			msg, _ := node.ring.Pop()
 			var before, after runtime.MemStats

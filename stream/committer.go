@@ -59,7 +59,7 @@ func (c *committer) run(ctx, serving context.Context) {
 	c.serving = serving
 	c.group.reset()
 	defer c.rollback()
-	c.resume(ctx)
+	c.resume()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -151,7 +151,7 @@ func (c *committer) full(it *item) bool {
 // resume restores the pending samples, and starts the timer of a minibatch that was
 // open when the node stopped. Without one it records nothing: a checkpoint of a program that
 // learns nothing would only replace the older one.
-func (c *committer) resume(ctx context.Context) {
+func (c *committer) resume() {
 	now := time.Now()
 	for _, m := range c.models {
 		if len(m.owed) > 0 {

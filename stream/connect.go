@@ -91,7 +91,7 @@ func (n *Node) newStreams() (map[string]*source, error) {
 	streams, identities := map[string]*source{}, n.identities()
 	for _, name := range field.Names(n.cfg.Streams) {
 		s := n.cfg.Streams[name]
-		src, err := n.newSource(name, s)
+		src, err := newSource(name, s)
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +112,7 @@ func (n *Node) newStreams() (map[string]*source, error) {
 
 // newSource returns the source of a stream's topics, or of those of an input, without its
 // decoder.
-func (n *Node) newSource(name string, s codec.Stream) (src *source, err error) {
+func newSource(name string, s codec.Stream) (src *source, err error) {
 	src = &source{
 		name: name, key: "streams." + name + ".topics", filters: s.Topics, features: s.FeatureNames(),
 		allowRetained: s.AcceptsRetained(), impute: s.OnMissing == codec.OnMissingImpute, qos: s.Raw.QoS,

@@ -104,7 +104,7 @@ func TestEpochAfterOff(t *testing.T) {
 			node = newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: n.journal, After: node})
 			node.Inherit()
 			node.committer.group.reset()
-			node.committer.resume(t.Context())
+			node.committer.resume()
 		}
 		again := node.fleets.members[0]
 		again.Connected(time.Now())

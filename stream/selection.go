@@ -42,7 +42,7 @@ type selectionResult struct {
 }
 
 // locateSelection prepares a label that names its samples otherwise than by one id.
-func (w *worker) locateSelection(it *item, src *source, r *codec.Reading, captured []string) error {
+func locateSelection(it *item, src *source, r *codec.Reading, captured []string) error {
 	s, msg := r.Selection, it.msg
 	if s.Seq > 0 && len(src.models) > 1 {
 		return codec.Refuse(codec.BadID, "seq numbers the predictions of one model: send the label to the topic of that model, or set model for these topics")

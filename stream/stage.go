@@ -88,7 +88,7 @@ func (n *Node) newStage(s codec.Stream, src *source) error {
 func (n *Node) newInputs(s codec.Stream, src *source) error {
 	st := src.stage
 	for i, in := range s.Raw.Inputs {
-		one, err := n.newSource(src.name, s.From(in))
+		one, err := newSource(src.name, s.From(in))
 		if err != nil {
 			return err
 		}

@@ -252,7 +252,7 @@ func (w *worker) read(it *item, src *source) error {
 		w.dropOwnLabel(src, msg, r)
 		switch {
 		case r.Selection != nil && r.Label != "":
-			if err := w.locateSelection(it, src, r, match.levels); err != nil {
+			if err := locateSelection(it, src, r, match.levels); err != nil {
 				return err
 			}
 		case r.X != nil:
@@ -262,7 +262,7 @@ func (w *worker) read(it *item, src *source) error {
 			}
 			w.predictReading(it, r, example{from: src, label: r.Label, weight: r.Weight, device: match.device, entry: i, mayRepeat: msg.Retained}, match.levels, at)
 		case r.Label != "":
-			if err := w.locateLabel(it, src, r, match.levels, i); err != nil {
+			if err := locateLabel(it, src, r, match.levels, i); err != nil {
 				return err
 			}
 		}
@@ -308,7 +308,7 @@ func (w *worker) join(src *source, msg *mqtt.Message, r *codec.Reading) (complet
 }
 
 // locateLabel finds the samples of a label without features.
-func (w *worker) locateLabel(it *item, src *source, r *codec.Reading, captured []string, entry int) error {
+func locateLabel(it *item, src *source, r *codec.Reading, captured []string, entry int) error {
 	msg := it.msg
 	e := example{
 		from: src, label: r.Label, weight: r.Weight, chosen: chosen{id: r.ID},

@@ -265,7 +265,7 @@ func (f *fleetDemo) join(running context.Context) error {
 	}
 	f.alone = append(f.alone, twin)
 	fmt.Fprintf(f.out, "%5.0f s  %s joins\n", time.Since(f.start).Seconds(), n.name)
-	if !f.await(running, exchangeWait, func() bool { v, _ := n.view(); return v.Merges > 0 }) {
+	if !await(running, exchangeWait, func() bool { v, _ := n.view(); return v.Merges > 0 }) {
 		f.late++
 	}
 	return nil
@@ -309,7 +309,7 @@ func (f *fleetDemo) round(running context.Context) (more bool, err error) {
 	}
 	f.rounds++
 	if f.rounds >= warmupRounds {
-		if !f.await(running, exchangeWait, f.exchanged) {
+		if !await(running, exchangeWait, f.exchanged) {
 			f.late++
 		}
 		f.refused.count(f.members)
@@ -322,7 +322,7 @@ func (f *fleetDemo) round(running context.Context) (more bool, err error) {
 func (f *fleetDemo) learnt(ctx context.Context, n *fleetNode) error {
 	last := uint64(0)
 	for {
-		if f.await(ctx, fleetPatience, func() bool { s := n.loop.Status().Scores.N; return s >= n.sent || s > last }) {
+		if await(ctx, fleetPatience, func() bool { s := n.loop.Status().Scores.N; return s >= n.sent || s > last }) {
 			if last = n.loop.Status().Scores.N; last >= n.sent {
 				return nil
 			}
@@ -336,7 +336,7 @@ func (f *fleetDemo) learnt(ctx context.Context, n *fleetNode) error {
 }
 
 // await polls until done, and reports false after a time without.
-func (f *fleetDemo) await(ctx context.Context, within time.Duration, done func() bool) bool {
+func await(ctx context.Context, within time.Duration, done func() bool) bool {
 	for until := time.Now().Add(within); !done(); {
 		if time.Now().After(until) || timing.Sleep(ctx, fleetPoll) != nil {
 			return false

@@ -76,7 +76,7 @@ func (f *fleetDemo) startNode(running context.Context, name string, as role) (*f
 	if n.pub, err = broker.NewPublisher(running, cfg.MQTT, 1, broker.Listener{}); err != nil {
 		return nil, err
 	}
-	if !f.await(running, fleetPatience, func() bool { return n.daemon.Stats().Subscribed }) {
+	if !await(running, fleetPatience, func() bool { return n.daemon.Stats().Subscribed }) {
 		return nil, fmt.Errorf("demo: %s does not reach the broker", name)
 	}
 	return n, nil
@@ -154,7 +154,7 @@ func (f *fleetDemo) judge(ctx context.Context, n *fleetNode) error {
 		defer n.mu.Unlock()
 		return n.left
 	}
-	if !f.await(ctx, fleetPatience, func() bool { return left() == 0 }) {
+	if !await(ctx, fleetPatience, func() bool { return left() == 0 }) {
 		return fmt.Errorf("demo: %s has not predicted %d of %d rows", n.name, left(), len(f.tests))
 	}
 	return nil

@@ -104,14 +104,14 @@ func (a *adwin) compare() (cut bool, risen, warned alarm) {
 				continue
 			}
 			u0, u1 := sum0/n0, (sum-sum0)/n1
-			rise := (u1 - u0) / a.bound(a.delta, n0, n1, variance)
+			rise := (u1 - u0) / cutBound(a.delta, n0, n1, variance)
 			if rise < -1 && !cut {
 				return true, alarm{}, alarm{}
 			}
 			if rise > max(1, most) {
 				cut, most, risen = true, rise, alarm{Drifted, u0, u1, uint64(n1)}
 			}
-			if rise = (u1 - u0) / a.bound(warningDelta*a.delta, n0, n1, variance); rise > max(1, mostWarned) {
+			if rise = (u1 - u0) / cutBound(warningDelta*a.delta, n0, n1, variance); rise > max(1, mostWarned) {
 				mostWarned, warned = rise, alarm{Warning, u0, u1, uint64(n1)}
 			}
 		}
@@ -119,7 +119,11 @@ func (a *adwin) compare() (cut bool, risen, warned alarm) {
 	return cut, risen, warned
 }
 
-func (a *adwin) bound(delta, n0, n1, variance float64) float64 {
+// cutBound returns ε_cut: means of n0 and n1 values of a variance that differ by more do not
+// belong to one window, at the confidence δ,
+//
+//	ε = √(2σ²·ln(2/δ′)/m) + 2·ln(2/δ′)/(3m),  1/m = 1/n0 + 1/n1,  δ′ = δ/ln(n0 + n1)
+func cutBound(delta, n0, n1, variance float64) float64 {
 	inv := 1/n0 + 1/n1
 	log := math.Log(2 * math.Log(n0+n1) / min(delta, 1))
 	return math.Sqrt(2*inv*variance*log) + 2.0/3*inv*log

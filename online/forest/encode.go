@@ -102,14 +102,14 @@ func (l *Learner) Decode(d *wire.Decoder) {
 	l.Grow()
 	l.own()
 	l.random = random(d.Uint64())
-	l.weights(d, l.forest.Bias, l.biasSquares)
+	readWeights(d, l.forest.Bias, l.biasSquares)
 	for t := range l.cfg.Trees {
 		used := max(d.Int(l.cfg.Leaves, "leaves"), 1)
 		l.moreLeaves(used)
 		l.forest.Used[t] = uint16(used)
 		l.decodeNodes(d, t)
 		weights, squares, growths := l.tree(t)
-		l.weights(d, weights, squares)
+		readWeights(d, weights, squares)
 		for i := range growths {
 			growths[i] = growth{uint8(d.Int(minSplit, "samples")), int16(d.Int(l.forest.Classes-1-mixed, "class")) + mixed}
 		}
@@ -123,8 +123,8 @@ func (l *Learner) Decode(d *wire.Decoder) {
 	}
 }
 
-// weights reads weights and their squares.
-func (l *Learner) weights(d *wire.Decoder, w, squares []float32) {
+// readWeights reads weights and their squares.
+func readWeights(d *wire.Decoder, w, squares []float32) {
 	finite(d, w)
 	d.Fill32(squares, "squares")
 	for _, v := range squares {
@@ -150,11 +150,11 @@ func (l *Learner) decodeTuned(d *wire.Decoder) {
 	t := l.tuned
 	t.relearnt = d.Uint64()
 	finite(d, t.biasBase)
-	l.weights(d, t.forest.Bias, t.biasSquares)
+	readWeights(d, t.forest.Bias, t.biasSquares)
 	for i := range t.forest.Used {
 		base, w, squares := t.tree(i)
 		finite(d, base)
-		l.weights(d, w, squares)
+		readWeights(d, w, squares)
 	}
 }
 

@@ -181,7 +181,7 @@ func (s *Stage) Take(m *Message) []Sample {
 	if s.cfg.Window.Length.Message && len(s.out) == first {
 		s.closeMessage(d)
 	}
-	d.lag = s.lagOf(d, m)
+	d.lag = lagOf(d, m)
 	s.schedule(d)
 	return s.out
 }

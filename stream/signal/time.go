@@ -170,7 +170,7 @@ func (s *Stage) beginsAnew(d *device, t int64) bool {
 // lagOf returns by how much the times of a message are behind that of its arrival, or notNear. A
 // device whose clock is slow, or whose messages have waited, still sends rows of a window when the
 // node's own time has passed the end: the clock gives it as much longer.
-func (s *Stage) lagOf(d *device, m *Message) int64 {
+func lagOf(d *device, m *Message) int64 {
 	switch {
 	case !m.Own:
 		return 0
