@@ -55,28 +55,31 @@ function moments(lo, hi, n) {
   return {at, text: t => step >= day ? new Date(t).toLocaleDateString([], {day: "numeric", month: "short"}) : clock(t, step < min)};
 }
 
-// frame begins a plot with axes, as wide as its element, and returns the scales.
-function frame(id, title, height, [x0, x1], [y0, y1], xTicks, yTicks, xText, yText, xName, xTime) {
+// frame begins a plot with axes, as wide as its element, and returns the scales. An axis has
+// range, ticks and text, which writes a tick; the x axis may have a name, and times below
+// the ticks.
+function frame(id, title, height, xAxis, yAxis) {
   const place = $(id), width = Math.max(place.clientWidth, 200);
-  const left = 42, right = 10, top = 8, bottom = (xName ? 36 : 22) + (xTime ? 14 : 0);
+  const left = 42, right = 10, top = 8, bottom = (xAxis.name ? 36 : 22) + (xAxis.time ? 14 : 0);
+  const [x0, x1] = xAxis.range, [y0, y1] = yAxis.range;
   const x = v => left + (v - x0) / (x1 - x0 || 1) * (width - left - right);
   const y = v => height - bottom - (v - y0) / (y1 - y0 || 1) * (height - top - bottom);
   const svg = draw("svg", {viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": title});
-  for (const t of yTicks) {
+  for (const t of yAxis.ticks) {
     svg.append(draw("line", {class: "grid", x1: left, x2: width - right, y1: y(t), y2: y(t)}),
-      draw("text", {x: left - 6, y: y(t) + 4, "text-anchor": "end"}, yText(t)));
+      draw("text", {x: left - 6, y: y(t) + 4, "text-anchor": "end"}, yAxis.text(t)));
   }
-  xTicks.forEach((t, i) => svg.append(draw("text", {x: x(t), y: height - bottom + 15, "text-anchor": i === xTicks.length - 1 && x(t) > width - 30 ? "end" : "middle"}, xText(t))));
-  if (xTime) {
+  xAxis.ticks.forEach((t, i) => svg.append(draw("text", {x: x(t), y: height - bottom + 15, "text-anchor": i === xAxis.ticks.length - 1 && x(t) > width - 30 ? "end" : "middle"}, xAxis.text(t))));
+  if (xAxis.time) {
     let free = 0;
-    xTicks.forEach(t => {
-      const text = xTime(t), half = 3.2 * text.length, at = Math.min(Math.max(x(t), left + half - 10), width - half);
+    xAxis.ticks.forEach(t => {
+      const text = xAxis.time(t), half = 3.2 * text.length, at = Math.min(Math.max(x(t), left + half - 10), width - half);
       if (at - half < free) return;
       svg.append(draw("text", {x: at, y: height - bottom + 29, "text-anchor": "middle"}, text));
       free = at + half + 6;
     });
   }
-  if (xName) svg.append(draw("text", {x: (left + width - right) / 2, y: height - 3, "text-anchor": "middle"}, xName));
+  if (xAxis.name) svg.append(draw("text", {x: (left + width - right) / 2, y: height - 3, "text-anchor": "middle"}, xAxis.name));
   return {svg, x, y, show: () => place.replaceChildren(svg)};
 }
 
@@ -93,7 +96,7 @@ function showCourses(id, course) {
     const there = values.filter(v => v !== null), lo = Math.min(...there), hi = Math.max(...there), room = (hi - lo) * .06 || Math.abs(hi) * .06 || 1;
     const title = there.length ? `${signal}: from ${number(lo)} to ${number(hi)} over ${number(length)} ${name}` : `${signal}: no value`;
     const range = there.length ? [lo - room, hi + room] : [0, 1], end = length || values.length - 1;
-    const f = frame(`${id}-${j}`, title, 104, [0, end], range, ticks(0, end, 4), ticks(...range, 3), v => length ? `${v} ${name}` : v, number);
+    const f = frame(`${id}-${j}`, title, 104, {range: [0, end], ticks: ticks(0, end, 4), text: v => length ? `${v} ${name}` : v}, {range, ticks: ticks(...range, 3), text: number});
     let path = "";
     values.forEach((v, i) => { if (v !== null) path += `${path ? "L" : "M"}${f.x(i / (values.length - 1 || 1) * end).toFixed(1)} ${f.y(v).toFixed(1)}`; });
     f.svg.append(draw("path", {class: "first signal", d: path}));
@@ -127,7 +130,7 @@ function showFleet(m) {
     newcomer: "The other devices answer, until this one has learnt enough itself.", member: "The answers join what this device and the others have learnt.",
     isolated: "The broker is away: the latest sum of the other devices goes on.", follower: "This device only follows: the others answer.",
   };
-  const verdicts = {
+  const reasonTexts = {
     trust: "own labels contradict it", forest: "own labels contradict its forest", others: "the other members contradict it", features: "other features",
     shape: "no horizon in common", precision: "claims more than its labels can teach", numbers: "cannot be added", classes: "too many classes",
     size: "too large", format: "damaged, or of another version", name: "of another name than its topic", members: "not in fleet.members", room: "no room", queue: "came too fast",
@@ -141,7 +144,7 @@ function showFleet(m) {
     + (f.basis ? ` Common basis ${whole(f.basis.number)}, of ${f.basis.author}${f.basis.averaged > 1 ? `; ${whole(f.basis.averaged)} members average it` : ""}.` : "")
     + (f.basis_refused ? ` The ${f.basis_refused}.` : ""));
   set("fleet-alike", (f.spellings || []).map(all => `${all.join(" and ")} are spelt almost alike, and count as different classes: let all devices send one spelling, or give them a label_map.`).join(" "));
-  const refused = Object.entries(f.refused).map(([why, n]) => `${verdicts[why] || why} (${whole(n)})`);
+  const refused = Object.entries(f.refused).map(([why, n]) => `${reasonTexts[why] || why} (${whole(n)})`);
   set("fleet-refused", refused.length ? `Refused since the start: ${refused.join(", ")}.` : "");
   $("fleet-table").hidden = !f.members.length;
   $("members").replaceChildren(...f.members.map(o => make("tr", {},
@@ -149,7 +152,7 @@ function showFleet(m) {
     make("td", {class: "number"}, whole(o.n)), make("td", {class: "number"}, `${span(o.age_s)} ago`),
     make("td", {class: "number"}, o.trust === null ? "–" : `${o.trust < 0 ? "\u2212" : "+"}${Math.abs(o.trust).toFixed(1)}`),
     make("td", {class: "number"}, o.taken ? percent(o.share) : "–"),
-    make("td", {class: o.taken ? "right" : o.refused ? "wrong" : "soft"}, o.taken ? "✓ yes" : o.stale ? "silent for too long" : o.refused ? `✗ ${verdicts[o.refused] || o.refused}` : "not yet", o.unread ? `; newest message: ${verdicts[o.unread] || o.unread}` : ""))));
+    make("td", {class: o.taken ? "right" : o.refused ? "wrong" : "soft"}, o.taken ? "✓ yes" : o.stale ? "silent for too long" : o.refused ? `✗ ${reasonTexts[o.refused] || o.refused}` : "not yet", o.unread ? `; newest message: ${reasonTexts[o.unread] || o.unread}` : ""))));
 }
 
 function plotCourse(id, name, course, first, second, yText) {
@@ -163,7 +166,10 @@ function plotCourse(id, name, course, first, second, yText) {
     return clock(when[i - 1] + part * (when[i] - when[i - 1]), close);
   };
   const most = Math.max(3, Math.floor($(id).clientWidth / 90));
-  const f = frame(id, title, 194, [lo, end], [0, hi], ticks(lo, end, most), ticks(0, hi, 4), v => v >= 1e6 ? `${v / 1e6}M` : v >= 1e4 ? `${v / 1e3}k` : v, yText, "judged samples, and the time", course.length > 1 ? time : undefined);
+  const count = v => v >= 1e6 ? `${v / 1e6}M` : v >= 1e4 ? `${v / 1e3}k` : v;
+  const f = frame(id, title, 194,
+    {range: [lo, end], ticks: ticks(lo, end, most), text: count, name: "judged samples, and the time", time: course.length > 1 ? time : undefined},
+    {range: [0, hi], ticks: ticks(0, hi, 4), text: yText});
   const line = (key, style) => f.svg.append(draw("path", {class: style, d: course.map((p, i) => `${i ? "L" : "M"}${f.x(p.n).toFixed(1)} ${f.y(p[key]).toFixed(1)}`).join("")}));
   if (course.length > 1) { line(second, "second"); line(first, "first"); }
   if (course.length === 1) f.svg.append(draw("circle", {class: "dot", cx: f.x(n[0]), cy: f.y(course[0][first]), r: 4}));
@@ -171,8 +177,9 @@ function plotCourse(id, name, course, first, second, yText) {
 }
 
 function plotReliability(bins, ece) {
-  const used = bins.filter(b => b.n), total = used.reduce((s, b) => s + b.n, 0), tick = [0, .2, .4, .6, .8, 1];
-  const f = frame("reliability", `Reliability diagram of ${whole(total)} samples; calibration error ${digits(ece)}. The table below has its figures.`, 280, [0, 1], [0, 1], tick, tick, v => v, v => v, "probability of the predicted class");
+  const used = bins.filter(b => b.n), total = used.reduce((s, b) => s + b.n, 0);
+  const unit = {range: [0, 1], ticks: [0, .2, .4, .6, .8, 1], text: v => v};
+  const f = frame("reliability", `Reliability diagram of ${whole(total)} samples; calibration error ${digits(ece)}. The table below has its figures.`, 280, {...unit, name: "probability of the predicted class"}, unit);
   f.svg.append(draw("line", {class: "ideal", x1: f.x(0), y1: f.y(0), x2: f.x(1), y2: f.y(1)}));
   for (const b of used) {
     const x = f.x(b.confidence);
@@ -214,9 +221,9 @@ function showPresent() {
     const since = !d.class ? "Label a first sample below to add a class." : ago(d.since) < 2 ? "just now" : `for ${span(ago(d.since))}, since ${clock(d.since)}`;
     const quiet = ago(d.ts) > 60 ? `last sample ${span(ago(d.ts))} ago` : "";
     const lately = d.timeline.length && Object.keys(d.timeline.at(-1).shares).length > 1 ? `lately ${inWords(d.timeline.at(-1).shares)}` : "";
-    const doubts = [d.abstain ? "the model abstains" : "", d.class && d.novelty > .9 ? "unlike anything learnt" : ""].filter(Boolean);
+    const caveats = [d.abstain ? "the model abstains" : "", d.class && d.novelty > .9 ? "unlike anything learnt" : ""].filter(Boolean);
     const words = make("p", {class: "words soft"}, [sure, since, lately, quiet].filter(Boolean).join(" · "));
-    if (doubts.length) words.append(" · ", make("span", {class: "odd"}, doubts.join(", ")));
+    if (caveats.length) words.append(" · ", make("span", {class: "odd"}, caveats.join(", ")));
     const head = make("div", {}, make("p", {class: d.class ? "class" : "class none"}, dot(d.class), make("span", {}, nameOf(d.class))), words);
     if (d.device || !alone) head.prepend(make("h3", {}, d.device || "without a device"));
     const row = make("article", {class: alone ? "device alone" : "device"}, head, make("div"));
