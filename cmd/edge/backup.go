@@ -49,8 +49,8 @@ not be running. The file that was there, damaged or not, is kept beside it. (A
 backup that is copied or moved over the file of a running daemon ends the daemon
 with exit code 5.)
 
-What was taught after the backup was made is lost: the broker has had its
-acknowledgement and will not send it again.`,
+What was learnt after the backup was made is lost: the broker has had the
+acknowledgements and will not send those messages again.`,
 		Example: `  edge restore /mnt/usb/edge-2026-11-21.db /var/lib/edge/edge.db`,
 		Args:    cobra.ExactArgs(2),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {

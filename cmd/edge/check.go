@@ -30,11 +30,11 @@ where a limit of the machine, of a control group, of edge.service, of GOMEMLIMIT
 or of memory_limit is less. Of a stream with signals it prints the features, the
 memory of its windows and, where the rate is known, the samples an hour.
 
-With --connect it subscribes to the topics of the configuration for a moment, and
-sends a few messages through the broker, on topics of its own below
-<base>/<node>/doctor-…, and removes what is retained of them: whether a shared
-subscription is delivered, and a retained message by a wildcard. It exits with 1
-if the broker does not do what the configuration needs.`,
+With --connect it subscribes to the topics of the configuration for a moment. It
+also sends a few messages through the broker, on topics of its own below
+<base>/<node>/doctor-…, and removes those that are retained: they show whether the
+broker delivers a shared subscription, and a retained message by a wildcard. It
+exits with 1 if the broker does not do what the configuration needs.`,
 		Example: `  edge check -c edge.yaml
   edge check -c edge.yaml --connect`,
 		Args: cli.NoArgs,
@@ -80,6 +80,6 @@ if the broker does not do what the configuration needs.`,
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "list the features that streams with signals make")
-	cmd.Flags().BoolVar(&connect, "connect", false, "connect to the broker, too, and try what it grants")
+	cmd.Flags().BoolVar(&connect, "connect", false, "also connect to the broker, and test what it grants and delivers")
 	return cmd
 }

@@ -45,7 +45,7 @@ error on the first 100000 rows.`,
 		Args: cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if len(from) == 0 {
-				return printHeld(cmd, configs.Sample)
+				return printEmbedded(cmd, configs.Sample)
 			}
 			if err := data.Check(); err != nil {
 				return exit.With(exit.Usage, err)
@@ -68,9 +68,9 @@ error on the first 100000 rows.`,
 	return cmd
 }
 
-// printHeld prints a file that the program holds.
-func printHeld(cmd *cobra.Command, held func() ([]byte, error)) error {
-	text, err := held()
+// printEmbedded prints a file that is embedded in the program.
+func printEmbedded(cmd *cobra.Command, read func() ([]byte, error)) error {
+	text, err := read()
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func newConfigSchemaCommand() *cobra.Command {
 		Example: "  edge config schema >edge.schema.json",
 		Args:    cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			return printHeld(cmd, configs.Schema)
+			return printEmbedded(cmd, configs.Schema)
 		}),
 	}
 }

@@ -21,13 +21,13 @@ func newDoctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine broker, disk, clock, memory and speed for a configuration",
-		Long: `doctor looks at what a daemon with this configuration depends on, and says of each
-thing whether it is well and what to do: rights of files, the file system under
-the state, free space, bytes written a day and what that means for an SD card,
-kernel, clock, memory, the time of a prediction and of a step on this board and
-of the rows of streams with signals, and the broker: what its limits are, and
-whether it delivers shared subscriptions, retained messages and contributions to
-fleets, is found by trying, and so is whether another process has the node's name.
+		Long: `doctor examines what a daemon with this configuration depends on, and prints of
+each check a grade, what it found, and what to do: rights of files, the file system
+under the state, free space, bytes written a day and what that means for an SD
+card, kernel, clock, memory, the time of a prediction, of a step and of rows of
+signals on this board, and the broker. It tests the broker's limits, whether it
+delivers shared subscriptions, retained messages and contributions to fleets, and
+whether another process has the node's name.
 
 It changes neither state nor topics of others: it writes a file of its own beside
 the state, and publishes on topics of its own, <base>/<node>/doctor-… and

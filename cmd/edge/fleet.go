@@ -37,7 +37,7 @@ func newFleetCommand() *cobra.Command {
 		Short: "Look at the nodes that learn together, remove one, or carry one by file",
 		Long: `fleet is about models whose configuration has fleet.concept: they learn together
 with the models of other nodes that have the same concept. Each node publishes
-what its own labels have taught it as a retained message, and adds up what the
+what it has learnt from its own labels as a retained message, and adds up what the
 others have published. docs/guide/fleet.md explains it.
 
 All of them connect to the broker of the configuration, with its credentials.
@@ -160,7 +160,7 @@ fleet.concept out of its configuration. forget says so of a node that is online.
 			if online, err := f.Online(ctx, args[0]); err == nil && online { // a hint
 				fmt.Fprintf(cmd.ErrOrStderr(), "%s is online: if it is still in fleet %s, it publishes again after more labels; stop it, take fleet.concept out of its configuration, or leave it out of fleet.members\n", args[0], concept)
 			}
-			if !yes && !confirmed(cmd, bufio.NewReader(cmd.InOrStdin()), fmt.Sprintf("Remove what %s has taught fleet %s (%s)?", args[0], concept, found)) {
+			if !yes && !confirmed(cmd, bufio.NewReader(cmd.InOrStdin()), fmt.Sprintf("Remove the contribution of %s to fleet %s (%s)?", args[0], concept, found)) {
 				return fmt.Errorf("fleet: %s was left as it is; --yes answers yes", args[0])
 			}
 			ctx, cancel = context.WithTimeout(cmd.Context(), flags.wait) // the answer may have taken long

@@ -102,8 +102,8 @@ func TestFleetForgetLooksFirst(t *testing.T) {
 	b.Retain(t, "edge/fleet/mill/pi3", string(encoded(t, "pi3", "rms")))
 	b.Retain(t, "edge/fleet/mill/pi4", "EFC?")
 	for name, want := range map[string]string{
-		"pi3": "Remove what pi3 has taught fleet mill (version 1.2 with 100 labels, ",
-		"pi4": "Remove what pi4 has taught fleet mill (it cannot be read: ",
+		"pi3": "Remove the contribution of pi3 to fleet mill (version 1.2 with 100 labels, ",
+		"pi4": "Remove the contribution of pi4 to fleet mill (it cannot be read: ",
 		"pi5": "edge: the broker keeps no contribution of pi5 on edge/fleet/mill/pi5, but of pi3, pi4;",
 	} {
 		code, _, errOut := edge(t, "fleet", "forget", name, "-c", config)

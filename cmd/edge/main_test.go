@@ -144,7 +144,7 @@ func TestExitCodes(t *testing.T) {
 		"labels of no kind":         {[]string{"replay", table, "--labels", "late"}, exit.Usage, "want inline, delayed, asked or none"},
 		"delay of no kind":          {[]string{"replay", table, "--delay", "soon"}, exit.Usage, "want a number of rows, such as 50, or a duration, such as 5s"},
 		"fraction above 1":          {[]string{"replay", table, "--label-fraction", "2"}, exit.Usage, "want 0 to 1"},
-		"time of a run backwards":   {[]string{"run", "-c", valid, "--for", "-1s"}, exit.Usage, "--for -1s: want more than 0s"},
+		"time of a run backwards":   {[]string{"run", "-c", valid, "--for", "-1s"}, exit.Usage, "--for -1s: want 0s or more"},
 		"backup to a pipe":          {[]string{"backup", table, "-"}, exit.Usage, "the copy has to be a file"},
 		"no such state file":        {[]string{"inspect", missing}, exit.Store, "no such file or directory; `edge run` makes it"},
 		"not a state file":          {[]string{"inspect", table}, exit.Store, "not a state file"},

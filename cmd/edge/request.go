@@ -21,7 +21,7 @@ import (
 )
 
 func newRequestCommand() *cobra.Command {
-	of := cli.BrokerFlags{Default: defaultConfigPath}
+	flags := cli.BrokerFlags{Default: defaultConfigPath}
 	var node, data string
 	var wait time.Duration
 	cmd := &cobra.Command{
@@ -43,7 +43,7 @@ docs/guide/control.md lists the verbs and what they do:
   edge request rollback bearing --data '{"to": "older"}'`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			mqtt, cfg, err := of.MQTT(os.Environ())
+			mqtt, cfg, err := flags.MQTT(os.Environ())
 			if err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ docs/guide/control.md lists the verbs and what they do:
 			return broker.Request(ctx, cfg, what, json.RawMessage(data), cmd.OutOrStdout())
 		}),
 	}
-	of.Add(cmd)
+	flags.Add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&node, "node", "", "`NAME` of the node (default that of the configuration)")
 	f.StringVar(&data, "data", "", "what the verb needs, as `JSON`")

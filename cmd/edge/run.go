@@ -39,7 +39,7 @@ whenever one of those files changes.`,
 		Args: cli.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if length < 0 {
-				return exit.With(exit.Usage, fmt.Errorf("--for %v: want more than 0s", length))
+				return exit.With(exit.Usage, fmt.Errorf("--for %v: want 0s or more", length))
 			}
 			hangups := make(chan os.Signal, 1)
 			signal.Notify(hangups, syscall.SIGHUP) // first: without it the signal ends the program
