@@ -22,7 +22,7 @@ const (
 )
 
 // calibrator notices features that a sensor gives in another range than that in which the model
-// has learnt them, for good: after the sensor was replaced or adjusted. Their values are far
+// has learnt them, permanently: after the sensor was replaced or adjusted. Their values are far
 // from the mean, where the process knows nothing. The calibrator then looks for a gain and an
 // offset of each such feature under which the process, as it is, predicts the latest labels.
 // Values without information, such as those of a broken sensor, have none.
@@ -33,7 +33,7 @@ type calibrator struct {
 	moved []int   // features that these samples have calibrated; more samples refine that
 }
 
-// restart forgets the samples. The next trial needs so many.
+// restart forgets the samples. The next trial needs due of them.
 func (c *calibrator) restart(due int) {
 	*c = calibrator{held: warmup{d: c.held.d}, due: due}
 }

@@ -82,7 +82,7 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 }
 
 // fillNew truncates a file, writes a database to it and syncs it, once: until it has its
-// name, nobody reads what a power cut leaves of it.
+// name, no start reads a file that a power cut has left incomplete.
 func (s *Store) fillNew(file *os.File, fill func(*bbolt.DB) error) (*bbolt.DB, error) {
 	if err := file.Truncate(0); err != nil { // a crash may have ended an earlier attempt
 		return nil, err

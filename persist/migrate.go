@@ -55,7 +55,7 @@ func checkVersion(version uint64) error {
 const formerSuffix = ".format-"
 
 // keepFormer copies the file from before its conversion, for a return to the older program, which
-// refuses the converted one. Without room for the copy the file is converted all the same.
+// refuses the converted one. Without room for the copy the file is converted nevertheless.
 func (s *Store) keepFormer(version uint64) {
 	if version == formatVersion {
 		return

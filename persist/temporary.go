@@ -63,7 +63,7 @@ func syncDir(dir string) error {
 func MakeFolder(path string) error {
 	err := os.Mkdir(path, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // a use of the folder has the error of what is none
+		return nil // if it is no folder, its use returns the error
 	}
 	if err != nil {
 		return err

@@ -218,7 +218,7 @@ func CheckRequest(what string) error {
 	return nil
 }
 
-// parseRequest reads a request. One that is refused may have a transaction all the same.
+// parseRequest reads a request. One that is refused may have a transaction nevertheless.
 func (n *Node) parseRequest(what string, payload []byte) (*request, *codec.Refusal) {
 	name, model, named := strings.Cut(what, "/")
 	payload = bytes.TrimSpace(payload)
@@ -283,7 +283,7 @@ func (r *request) text(key string) (string, error) {
 }
 
 // unread returns an error for a part of the request that its command does not read: without it the
-// command may do something else than what is meant, as a freeze of one model that its data names.
+// command may do something else than the client means, as a freeze of one model that its data names.
 func (r *request) unread() error {
 	part := r.argument
 	if r.command.name == "learning" && !r.data.Exists() { // which is a word, or ends with the words that it wants

@@ -79,7 +79,7 @@ func (n *Node) newFleets() *fleets {
 	return f
 }
 
-// fleetTroubles are the events that are logged as warnings: somebody has to do something.
+// fleetTroubles are the events that are logged as warnings: the operator has to act.
 var fleetTroubles = []string{"fleet_duplicate", "fleet_not_kept", "fleet_regressed"}
 
 // fleetEvent returns a function that publishes and logs an event of a model.

@@ -79,7 +79,7 @@ func (n *Node) leaveModel(name string, known []string) {
 	n.log.Info("the configuration has a model no more: what the broker keeps of it is removed", "model", name)
 }
 
-// renamed tells that this node had another name or base topic, under which the broker keeps what it
+// renamed logs that this node had another name or base topic, under which the broker keeps what it
 // has published; in a fleet that counts beside what it publishes now. The devices of Home Assistant
 // do not depend on the base topic. Another name without mqtt.client_id is another client, for whose
 // former session the broker goes on to keep messages.

@@ -29,8 +29,8 @@ const (
 	// slowCommit is the time after which a commit that goes on counts as a failure of the journal: the
 	// broker's window is full by then.
 	slowCommit = 2 * time.Second
-	// calmAfter is the time without a slow commit after which the journal is said to work again: on a slow
-	// disk each label would else be reported twice.
+	// calmAfter is the time without a slow commit after which the journal counts as working again: on a slow
+	// disk each label would be reported twice otherwise.
 	calmAfter = 10 * time.Minute
 	// evictPause is the pause after which a journal at its limit is relieved of pending samples,
 	// three seconds after the first error.

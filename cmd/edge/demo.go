@@ -69,7 +69,7 @@ needs 192, so that four of them take 1024 rows.`,
 			if !(d.Rate >= 0) || d.Length < 0 {
 				return exit.With(exit.Usage, errors.New("--rate and --for: want 0 or more"))
 			}
-			signal.Ignore(syscall.SIGPIPE) // the state file is removed, also when nobody reads the output any more
+			signal.Ignore(syscall.SIGPIPE) // the state file is removed, also when the reader of the output has ended
 			return d.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}

@@ -101,7 +101,7 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 	return nil
 }
 
-// learntSamples says how many samples are in the state of a model, those of "edge train" among
+// learntSamples returns the number of samples in the state of a model, those of "edge train" among
 // them, and in its journal after it and after the latest reset there. The error is that of a
 // state that no learner can restore.
 func learntSamples(store *persist.Store, info *persist.Info) (string, error) {

@@ -44,7 +44,7 @@ whenever one of those files changes.`,
 			hangups := make(chan os.Signal, 1)
 			signal.Notify(hangups, syscall.SIGHUP) // first: without it the signal ends the program
 			defer signal.Stop(hangups)
-			signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more does not end the daemon
+			signal.Ignore(syscall.SIGPIPE) // a log whose reader has ended does not end the daemon
 			cfg, err := config.Load(path)
 			if err != nil {
 				return err

@@ -45,7 +45,7 @@ type publish struct {
 	token   paho.Token // of the latest attempt
 }
 
-// Listener says what a Publisher receives. The zero value: nothing.
+// Listener has the subscriptions of a Publisher. The zero value has none.
 type Listener struct {
 	Filters   []string // subscribed to at QoS 0, on every connection
 	Receive   func(topic string, payload []byte, retained bool)

@@ -8,8 +8,8 @@ import (
 	"edge/stream/field"
 )
 
-// LabelWarning says of the classes in a file that one is called otherwise where it comes on a topic
-// under labels, so that the daemon would learn it as another one; "" if there is none. A file has such a
+// LabelWarning describes a class in a file that has another name where it comes on a topic under
+// labels, so that the daemon would learn it as another one; "" if there is none. A file has such a
 // word as it is where topics differ (dataset.Format.SetTopicLabels).
 func (c *Config) LabelWarning(model string, classes []string) string {
 	for _, l := range c.Labels {

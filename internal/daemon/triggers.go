@@ -10,7 +10,7 @@ import (
 // editor, or a program that renews a certificate, writes more than once.
 const settleTime = 500 * time.Millisecond
 
-// Triggers say when a daemon reads its configuration again.
+// Triggers are the reasons for which a daemon reads its configuration again.
 type Triggers struct {
 	Path    string           // of the configuration
 	Watch   bool             // when a file of the configuration has changed

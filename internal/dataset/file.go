@@ -149,7 +149,7 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 		err = d.beginRaw(f)
 	} else {
 		d.roles, d.Features, err = f.choose(path, d.names, width)
-		if err != nil || f.Columns == nil && f.Ignore == nil && f.Features == nil { // nobody has chosen columns
+		if err != nil || f.Columns == nil && f.Ignore == nil && f.Features == nil { // no columns are chosen
 			err = cmp.Or(d.longFormat(), err)
 		}
 	}
@@ -250,7 +250,7 @@ func (d *File) Next(row *Row) error {
 	return nil
 }
 
-// dropNUL says what a line or cell has, and the remedy.
+// dropNUL describes a line or cell with NUL bytes, and the remedy.
 const dropNUL = `has NUL bytes, as a power cut leaves them in a file that is written: tr -d '\000' <FILE >FILE.csv drops them`
 
 // remedies returns the advice about a cell that is not a number.
@@ -279,7 +279,7 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 	return text
 }
 
-// perhapsHeader says how a line is read, or left out, that may belong to the header: the first one, if no
+// perhapsHeader describes how a line is read, or left out, that may belong to the header: the first one, if no
 // cell begins as a number; "" for another one.
 func (d *File) perhapsHeader(record []string) string {
 	if d.number > 0 || d.read > 1 || slices.ContainsFunc(record, beginsNumber) {

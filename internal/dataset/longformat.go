@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// nameColumns are the columns that say what a value is, each between spaces.
+// nameColumns are the columns with the name of a value, each between spaces.
 const nameColumns = " name sensor sensor_id signal variable metric parameter channel tag field topic "
 
-// nameColumn returns the column whose cells say what a column value holds, where a file has one
+// nameColumn returns the column whose cells name the value in a column value, where a file has one
 // value a line (long format): time, name, value; "" for another file.
 func (d *File) nameColumn(record []string) string {
 	at, values := -1, false

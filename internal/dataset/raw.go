@@ -193,7 +193,7 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 	return l, r.checkTime(path, l.time)
 }
 
-// needs says who needs times.
+// needs begins an error about times that are missing: the use that needs them.
 func (r *Raw) needs() string {
 	if r.Name == "" {
 		return "windows by time need"

@@ -204,7 +204,7 @@ func (f *fleetDemo) begin() {
 	}
 }
 
-// announceEnd says what is left to do after Ctrl-C.
+// announceEnd prints the steps that follow Ctrl-C.
 func (f *fleetDemo) announceEnd() {
 	fmt.Fprintf(f.out, "%5.0f s  ending: the late node learns a round at least, then all are judged; Ctrl-C again ends at once\n", time.Since(f.start).Seconds())
 }

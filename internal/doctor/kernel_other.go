@@ -2,8 +2,8 @@
 
 package doctor
 
-// clockSynchronised cannot tell on this system.
+// clockSynchronised is unknown on this system.
 func clockSynchronised() (synchronised, known bool) { return false, false }
 
-// diskSpace cannot tell on this system.
+// diskSpace is unknown on this system.
 func diskSpace(string) (free, total uint64, ok bool) { return 0, 0, false }

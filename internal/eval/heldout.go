@@ -80,7 +80,7 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	if err != nil {
 		return nil, err
 	}
-	tell(table, e.Arrival.OnMissing, errOut)
+	printLeftOut(table, e.Arrival.OnMissing, errOut)
 	if err := dataset.CheckWidth(path, table.Features); err != nil {
 		return nil, err
 	}

@@ -87,8 +87,8 @@ func loadTable(ctx context.Context, path string, data *dataset.Options, features
 	return t, nil
 }
 
-// tell writes what became of the rows of a table.
-func tell(t *dataset.Table, how string, errOut io.Writer) {
+// printLeftOut prints how many rows of a table are left out, and the tally of a file of signals.
+func printLeftOut(t *dataset.Table, how string, errOut io.Writer) {
 	if t.LeftOut > 0 {
 		fmt.Fprintf(errOut, "%s: left out: %s without a label or with too few features; on_missing is %s\n", t.Name, terminal.Count(t.LeftOut, "row"), how)
 	}

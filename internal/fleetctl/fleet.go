@@ -50,7 +50,7 @@ type Contribution struct {
 	Err    error    // it cannot be read
 }
 
-// String says of which version the contribution is, and how large.
+// String describes the version and the size of the contribution.
 func (c *Contribution) String() string {
 	if c.Err != nil {
 		return "it cannot be read: " + c.Err.Error()

@@ -4,7 +4,7 @@ package terminal
 
 import "golang.org/x/sys/unix"
 
-// columns returns the width of a terminal in characters; 0 if w is none, or does not tell it.
+// columns returns the width of a terminal in characters; 0 if w is none, or its width is unknown.
 func columns(w any) int {
 	f, ok := w.(interface{ Fd() uintptr })
 	if !ok {

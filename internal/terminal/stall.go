@@ -17,16 +17,16 @@ const (
 // maxUnread bytes, and what has no room there is dropped and counted.
 type stallWriter struct {
 	to     io.Writer
-	report func(lines int) // logs that so many were dropped
+	report func(lines int) // logs the number of dropped lines
 
 	mu      sync.Mutex
 	queue   []byte
 	dropped int           // lines
 	stalled bool          // no call waits
-	written chan struct{} // closed when all of the queue is written; nil: nobody writes
+	written chan struct{} // closed when all of the queue is written; nil: no goroutine writes
 }
 
-// Write implements io.Writer. Its error is always nil: a log has nobody to tell it to.
+// Write implements io.Writer. Its error is always nil: no caller of a log handles one.
 func (w *stallWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	if len(w.queue)+len(line) > maxUnread && len(w.queue) > 0 {

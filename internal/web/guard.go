@@ -122,7 +122,7 @@ func (s *Server) busy(w http.ResponseWriter, reason string, wait time.Duration, 
 	refuseRequest(w, http.StatusServiceUnavailable, why+": try again")
 }
 
-// retryAfter tells a client when to try again.
+// retryAfter sets the time after which a client is to try again.
 func retryAfter(w http.ResponseWriter, wait time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 }

@@ -46,7 +46,7 @@ func readLabel(from io.Reader) (ask stream.LateLabel, err error) {
 	return ask, nil
 }
 
-// setMember sets what one member of the body says; null says nothing.
+// setMember takes one member of the body; null counts as absent.
 func setMember(ask *stream.LateLabel, key string, v gjson.Result) (err error) {
 	if v.Type == gjson.Number {
 		v.Str = v.Raw
@@ -65,7 +65,7 @@ func setMember(ask *stream.LateLabel, key string, v gjson.Result) (err error) {
 		if ask.Seq, err = strconv.ParseUint(v.Raw, 10, 64); err != nil {
 			want = "a whole number"
 		}
-	case "label": // of which the node says what it wants
+	case "label": // which the node checks
 		if ask.Label = v.Value(); v.Type == gjson.Number {
 			ask.Label = json.Number(v.Raw)
 		}

@@ -30,7 +30,7 @@ func profiles(mux *http.ServeMux) {
 	})
 }
 
-// listProfiles tells the names of the profiles.
+// listProfiles lists the names of the profiles.
 func listProfiles(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	for _, p := range pprof.Profiles() {

@@ -26,7 +26,7 @@ import (
 type Config struct {
 	Inducing float64 `json:"inducing_fraction"` // M, as a fraction of the rows learnt
 	Train    float64 `json:"train_fraction"`    // of the rows that is learnt; the others judge
-	Judge    int     `json:"judge,omitempty"`   // the first so many of them; 0: all
+	Judge    int     `json:"judge,omitempty"`   // number of the first of them; 0: all
 	Seed     uint64  `json:"seed"`              // of the first split
 	Updates  int     `json:"updates"`           // of the parameters: iterations, or evaluations of L-BFGS
 	Shared   bool    `json:"shared_kernel"`     // one kernel for all classes

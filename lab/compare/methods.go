@@ -21,7 +21,7 @@ import (
 type Method struct {
 	Name, About string
 	Classes     int // it needs this number of classes; 0: any
-	Rows        int // it learns at most so many rows; 0: any
+	Rows        int // rows that it learns at most; 0: any number
 	fit         lab.Method
 }
 

@@ -8,7 +8,7 @@ import (
 	"edge/online/fleet"
 )
 
-// fault is what is wrong with a bad node; zero for a good one.
+// fault is the fault of a bad node; zero for a good one.
 type fault struct {
 	flip *rand.Rand // draws its labels; nil: they are right
 	next bool       // each class is taken for the next one
@@ -39,8 +39,8 @@ func (f *fault) label(label string, classes []string) string {
 	return label
 }
 
-// tell changes a contribution.
-func (f *fault) tell(c *fleet.Contribution) error {
+// falsify changes a contribution.
+func (f *fault) falsify(c *fleet.Contribution) error {
 	if f.huge {
 		if err := exaggerate(c, c.Sequence); err != nil {
 			return err

@@ -178,7 +178,7 @@ func (n *node) contribute() (*fleet.Contribution, error) {
 	}
 	n.sequence++
 	c.Version = fleet.Version{Epoch: 1, Sequence: uint64(n.sequence)}
-	if err := n.tell(c); err != nil {
+	if err := n.falsify(c); err != nil {
 		return nil, err
 	}
 	data, err := c.AppendBinary(nil)

@@ -32,13 +32,13 @@ type Receiver struct {
 	Units                    // that the features of all members have in common
 	Horizons []float64       // that the fleet joins, the longest first
 	Own      *Contribution   // nil: none yet; it bounds the precision of the others
-	Window   *Window         // nil: nobody is tested
+	Window   *Window         // nil: no member is tested
 	Labels   *Labels         // nil: no forest is tested
 	Shared   bool            // it shares a basis
 	Birth                    // of its common basis; Number 0: it has none
 	Inducing int             // its number of inducing points, if it shares a basis
 	Experts  natural.Experts // of its blends
-	Trust    float64         // least trust; −Inf: nobody is refused
+	Trust    float64         // least trust; −Inf: no member is refused
 	Mix      bool            // it wants the sums Unseen of a merge
 }
 
@@ -165,7 +165,7 @@ func (r *Receiver) shared(c *Contribution) int {
 	return slices.IndexFunc(r.Horizons, func(length float64) bool { return slices.Contains(c.Horizons, length) })
 }
 
-// claim is what a contribution says that it has learnt.
+// claim is the precision that a contribution claims to have learnt, and from how many labels.
 type claim struct {
 	precision float64 // that all its labels have given to the latent functions
 	labels    float64
@@ -182,8 +182,8 @@ func (r *Receiver) claim(c *Contribution) claim {
 
 // bound refuses the open members that claim too much: more than maxClaim times what the median
 // of them all and the receiver claims for each label, and for as many labels as that one has.
-// Who says that it has far more labels than it has claims little for each of them, and does not
-// make those too sure that say how many they have. Of an even number the lower of both counts.
+// A member that claims far more labels than it has claims little for each of them, and does not
+// make those too sure that state their number. Of an even number the lower median counts.
 func (r *Receiver) bound(m *Merge, s *Set, open []int) (left []int) {
 	claims := make([]claim, 0, len(open)+1)
 	for _, i := range open {

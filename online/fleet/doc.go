@@ -2,7 +2,7 @@
 //
 // Each member of a fleet publishes a Contribution: the natural parameters that its own
 // labels have taught it, with the basis in which they are written. They hold nothing that
-// the member heard from others. A receiver keeps the newest version of each member in a
+// the member received from others. A receiver keeps the newest version of each member in a
 // Set, projects every contribution on its own basis and adds them: the result depends on
 // the set alone, not on the order, the repetition or the loss of messages, and a member
 // that leaves is forgotten to the last bit. A Merge is the sum with the decisions that

@@ -171,7 +171,7 @@ func (c *Contribution) decodeForest(d *wire.Decoder, data []byte) {
 	c.forest = bytes.Clone(data)
 }
 
-// decodeForest reads a forest of so many classes, for a number of features. All is checked
+// decodeForest reads a forest of some classes, for a number of features. All is checked
 // before memory is made; nil after an error.
 func decodeForest(d *wire.Decoder, classes, features int) *model.Forest {
 	check := *d

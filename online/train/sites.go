@@ -146,7 +146,7 @@ func (t *Trainer) updatePairs(i, r int, left float64, first bool, robust float64
 }
 
 // keep stores the new sites of the i-th sample loaded, sample r of the set, for the sums
-// of the step; explicit ones are damped, too.
+// of the step; explicit ones are damped as well.
 func (t *Trainer) keep(i, r int, s1, s2 []float64) {
 	c, rho := t.c, t.damping
 	copy(t.work.sites.s1[i*c:(i+1)*c], s1)

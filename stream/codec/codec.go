@@ -312,7 +312,7 @@ func (s *schema) setWeight(r *Reading, text string) *Refusal {
 }
 
 // setTime passes a time on, as a number if it is one, unless it is too long. That of a row is
-// passed on all the same, for the stage to refuse.
+// passed on nevertheless, for the stage to refuse.
 func (s *schema) setTime(r *Reading, text string) {
 	switch {
 	case text == "" || len(text) > maxTime && s.signals == nil:

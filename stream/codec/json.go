@@ -195,7 +195,7 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 }
 
 // setRawTime passes on a time of JSON, unless it is of another kind or too long. That of a row
-// is passed on all the same, for the stage to refuse.
+// is passed on nevertheless, for the stage to refuse.
 func (s *schema) setRawTime(r *Reading, t gjson.Result) {
 	if (t.Type == gjson.String || t.Type == gjson.Number) && len(t.Raw) <= maxTime || s.signals != nil && t.Type != gjson.Null {
 		r.RawTime = strings.Clone(t.Raw)

@@ -14,7 +14,7 @@
 //	parts.go        contributions in several messages; collector.go: Collector, for commands
 //	publish.go      Step, and the own contribution; information.go: when it is worth a message
 //	former.go       messages of other processes under the name of this node, and the epoch
-//	echo.go         what has become of a publication at the broker
+//	echo.go         the state of a publication at the broker
 //	merge.go        when to merge; basis.go and scales.go: the common basis, the scales
 //	view.go         View, the state for people
 //

@@ -7,7 +7,7 @@ import (
 	"edge/online/fleet"
 )
 
-// echo is what has become of the latest publication at the broker.
+// echo is the state of the latest publication at the broker.
 type echo struct {
 	fresh    bool      // it is not known yet whether the broker keeps it
 	passed   time.Time // when the broker has passed it on; zero: it has not
@@ -16,7 +16,7 @@ type echo struct {
 	reported bool      // fleet_not_kept, since the last one that was kept
 }
 
-// notRetained says what became of a message that the broker passes on and does not keep.
+// notRetained describes a message that the broker passes on and does not keep.
 const notRetained = "came back, and the broker does not keep it: does it limit the size or the number of retained messages (EMQX: max_payload_size, max_retained_messages)?"
 
 // connected forgets what the broker has shown in an earlier connection. A publication that it has passed on

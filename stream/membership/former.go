@@ -127,7 +127,7 @@ func (m *Member) receiveOwn(now time.Time, c *fleet.Contribution, bytes int, ret
 	m.link.kept = m.link.kept || retained
 }
 
-// OtherEnded notes that another process with this node's name has ended, or that somebody has removed
+// OtherEnded notes that another process with this node's name has ended, or that a client has removed
 // its contribution. If that one has displaced this one, this one publishes again; if it runs on after
 // all, it contradicts.
 func (m *Member) OtherEnded() {
@@ -142,7 +142,7 @@ func (m *Member) displaced() bool {
 }
 
 // tryName publishes again once the process that has displaced this one has been silent for long:
-// where a bridge does not carry the topic of their state nobody says that it has ended.
+// where a bridge does not carry the topic of their state, no message shows that it has ended.
 func (m *Member) tryName(now time.Time) {
 	f := &m.own.former
 	if since := latest(f.at, m.link.at); m.displaced() && f.tried.due(now, since, tryAfter) {

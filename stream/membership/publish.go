@@ -24,7 +24,7 @@ type own struct {
 	known         bool   // by this process, or by the one before
 	again         bool   // it has to be published again
 	limit         int    // of a message, halved whenever one was not kept; 0: that of the configuration
-	cleared       bool   // the broker had it, and somebody has removed it
+	cleared       bool   // the broker had it, and a client has removed it
 	strikes       int    // connections that ended right after it
 	stopped       string // why nothing is published any more; "": it is
 	echo

@@ -26,7 +26,7 @@ func (t Topics) Part(member string, part int) string {
 	return t.prefix + member + "/" + strconv.Itoa(part)
 }
 
-// of returns the topics of a member's contribution that has so many parts; 0: one message.
+// of returns the topics of a member's contribution with a number of parts; 0: one message.
 func (t Topics) of(member string, parts int) []string {
 	all := []string{t.Contribution(member)}
 	for i := range parts {

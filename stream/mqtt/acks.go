@@ -20,7 +20,7 @@ type acks struct {
 	proven    uint16            // receipt that the next ping proves; 0: none
 	read      chan struct{}     // closed once the broker has read awaited acknowledgements; nil: no wait
 	awaited   uint64
-	pong      chan struct{} // closed at the next answer to a ping; nil: nobody waits
+	pong      chan struct{} // closed at the next answer to a ping; nil: no call waits
 }
 
 // position returns the number of written acknowledgements.

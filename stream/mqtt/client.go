@@ -62,7 +62,7 @@ type Client struct {
 type Options struct {
 	Config      Config
 	ID          string
-	StateTopic  string           // topic of the Last Will and the birth message, which the client also hears; "": none
+	StateTopic  string           // topic of the Last Will and the birth message, to which the client also subscribes; "": none
 	CursorTopic string           // topic of the cursor; "": no cursor
 	Filters     []string         // subscriptions
 	QoS         map[string]byte  // of filters whose quality of service is not that of Config
@@ -229,8 +229,8 @@ func (c *Client) connected(conn *Conn) {
 	c.failure.Store(nil)
 }
 
-// subscribed logs the connection: whoever reads that may rely on its subscriptions. One
-// that was lost before is not logged.
+// subscribed logs the connection, whose subscriptions are granted by then. One that was lost
+// before is not logged.
 func (c *Client) subscribed(conn *Conn) {
 	if isClosed(conn.lost) {
 		return
@@ -264,7 +264,7 @@ func (c *Client) failed(err error) {
 	c.Log.Log(context.Background(), c.once(err), "cannot connect to the broker; will keep trying", "servers", c.Config.Servers, "error", err)
 }
 
-// once returns the level of the log at which err is told: a warning unless it has been since a connection lasted.
+// once returns the level at which err is logged: that of a warning, unless it was logged since a connection lasted.
 func (c *Client) once(err error) slog.Level {
 	words := lasting(err.Error())
 	if slices.Contains(c.told, words) {

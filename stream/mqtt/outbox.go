@@ -50,7 +50,7 @@ type Outbox struct {
 
 	mu     sync.Mutex
 	flying []flight // publications on their way, in the order of sending; only Serve changes it
-	blind  bool     // publications were sent over this connection of which nobody knows whether the broker took them
+	blind  bool     // the broker may not have taken publications that were sent over this connection
 }
 
 // NewOutbox returns an empty outbox that counts in c.

@@ -45,8 +45,8 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), suggestion(args[0], "", names))
 }
 
-// flagError adds a suggestion to the error of an unknown flag, and says what a flag wants whose
-// value cannot be read.
+// flagError adds a suggestion to the error of an unknown flag, and the kind of its values to that of
+// a flag whose value cannot be read.
 func flagError(cmd *cobra.Command, err error) error {
 	if wrong := (*pflag.InvalidValueError)(nil); errors.As(err, &wrong) {
 		want := ""

@@ -27,7 +27,7 @@ func AddRawFlags(cmd *cobra.Command, d *dataset.Options) {
 	AddOriginFlags(cmd, d)
 }
 
-// AddOriginFlags adds the flags of the columns that say when and where a row is from.
+// AddOriginFlags adds the flags of the columns with the time and the device of a row.
 func AddOriginFlags(cmd *cobra.Command, d *dataset.Options) {
 	f := cmd.Flags()
 	f.StringVar(&d.TimeColumn, "time", "", "`NAME` of the column of the times (default, in a file of signals, that of the stream, or t, ts, time, timestamp, …)")

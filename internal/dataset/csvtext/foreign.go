@@ -207,7 +207,7 @@ func isLineProtocol(line string) bool {
 // deepest is the number of lists, and of objects, in each other in which values are looked for.
 const deepest = 8
 
-// jqCommand says how jq makes a table of a text of JSON: of the members of its objects, or where
+// jqCommand returns the jq command that makes a table of a text of JSON: of the members of its objects, or where
 // they are too many for a line, or no numbers and words, as an example. command has its place.
 func jqCommand(command, text string) string {
 	const longest = 160

@@ -14,7 +14,7 @@ import (
 
 const (
 	leastContribution = 4 << 10 // the smallest fleet.max_message
-	tinyContribution  = 64      // tells a limit on sizes from missing rights
+	tinyContribution  = 64      // distinguishes a limit on sizes from missing rights
 
 	limitOfSize = "raise the broker's limit (mosquitto: message_size_limit, max_packet_size; EMQX: max_packet_size, and max_payload_size of retainer)"
 )

@@ -14,7 +14,7 @@ import (
 )
 
 // starts follows which process has the connection of the node. Two with one client_id end the
-// connections of each other, so that one alone answers at any moment; each tells when it was started.
+// connections of each other, so that one alone answers at any moment; each publishes when it was started.
 type starts struct {
 	mu      sync.Mutex
 	began   time.Time
