@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,8 +28,6 @@ const (
 
 	shortConnection = 5 * time.Second // a connection that ends sooner may have been taken over by another client
 	clashAfter      = 3               // number of short connections in a row that are reported as a clash
-
-	maxTold = 8 // reasons; more are logged again
 )
 
 // Client keeps one connection to the broker and its subscriptions while Run runs.
@@ -51,7 +48,7 @@ type Client struct {
 	failure  atomic.Pointer[string]   // reason for the missing connection; nil while connected and before the first attempt
 	attempts int                      // number since the last connection; owned by Run
 	broken   ProtocolError            // the last protocol error of this broker; owned by Run
-	told     []string                 // reasons for losses and failures in the log since a connection lasted, at most maxTold; owned by Run
+	logged   []string                 // reasons for losses and failures in the log since a connection lasted, at most maxLogged; owned by Run
 	quiet    bool                     // the next connection is not logged until it lasts; owned by Run
 	cursor   *cursorState             // of the latest connection; owned by Run
 	patient  bool                     // the broker did not acknowledge a publication: see Conn.awaitAnswers; owned by Run
@@ -207,22 +204,6 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-const clashAdvice = "the broker ends the connection repeatedly within seconds; its log has the reason: does another client use the same client_id? Set mqtt.client_id to a value that no other client has."
-
-// reportLoss notes why there is no connection, and reports a clash of clients; taken is the number of
-// connections in a row that another client may have taken over.
-func (c *Client) reportLoss(err error, taken int) {
-	why := fmt.Sprintf("lost: %v", err)
-	if taken >= clashAfter {
-		why += "; " + clashAdvice
-	}
-	c.failure.Store(&why)
-	if taken == clashAfter {
-		c.Event("client_id_clash", c.ID)
-		c.Log.Error(clashAdvice, "client_id", c.ID)
-	}
-}
-
 // connected stores a new connection.
 func (c *Client) connected(conn *Conn) {
 	c.current.Store(conn)
@@ -241,71 +222,6 @@ func (c *Client) subscribed(conn *Conn) {
 	}
 	c.Log.Log(context.Background(), level, "connected to the broker", "server", conn.server, "client_id", c.ID, "attempts", c.attempts+1)
 	c.attempts = 0
-}
-
-// lost counts and logs the end of a connection, and reports whether a protocol
-// error of the broker ended it. Of connections that do not last, each reason is logged once.
-func (c *Client) lost(err error, lasted time.Duration) (broken bool) {
-	c.Counters.Reconnects.Add(1)
-	broken = c.countProtocolError(err)
-	level := c.once(err)
-	c.Log.Log(context.Background(), level, "connection to the broker lost", "after", lasted.Round(time.Millisecond), "reason", err)
-	c.quiet = lasted <= shortConnection && (broken || level < slog.LevelWarn)
-	return broken
-}
-
-// failed counts an attempt that has failed, and logs it once for each reason.
-func (c *Client) failed(err error) {
-	c.attempts++
-	c.Counters.ConnectFailures.Add(1)
-	c.countProtocolError(err)
-	words := lasting(err.Error())
-	c.failure.Store(&words)
-	c.Log.Log(context.Background(), c.once(err), "cannot connect to the broker; will keep trying", "servers", c.Config.Servers, "error", err)
-}
-
-// once returns the level at which err is logged: that of a warning, unless it was logged since a connection lasted.
-func (c *Client) once(err error) slog.Level {
-	words := lasting(err.Error())
-	if slices.Contains(c.told, words) {
-		return slog.LevelDebug
-	}
-	if len(c.told) == maxTold {
-		c.told = c.told[:0]
-	}
-	c.told = append(c.told, words)
-	return slog.LevelWarn
-}
-
-// lasting removes from the text of an error what differs at each attempt: the local address
-// with its port, and the time at which a certificate was not valid.
-func lasting(text string) string {
-	if before, after, found := strings.Cut(text, "->"); found {
-		text = before[:strings.LastIndexByte(before, ' ')+1] + after
-	}
-	const now = "current time "
-	if before, after, found := strings.Cut(text, now); found {
-		_, after, _ = strings.Cut(after, " ")
-		text = before + now + after
-	}
-	return text
-}
-
-// countProtocolError counts err if it is a protocol error of the broker, and
-// reports whether it is. It publishes an event for each error that differs from
-// the one before.
-func (c *Client) countProtocolError(err error) (broken bool) {
-	var why *ProtocolError
-	if !errors.As(err, &why) {
-		return false
-	}
-	c.Counters.ProtocolErrors.Add(1)
-	if c.broken != *why {
-		c.broken = *why
-		c.Log.Error("the broker violates MQTT 3.1.1: check its address, update it, or use another; the node keeps trying", "packet", why.Packet, "reason", why.Reason)
-		c.Event("protocol_error", why.Packet+" "+why.Reason)
-	}
-	return true
 }
 
 // connect makes one attempt on each server.
@@ -406,7 +322,7 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 		case <-conn.lost:
 			return conn.err
 		case <-lasts.C:
-			if c.told = c.told[:0]; c.quiet {
+			if c.logged = c.logged[:0]; c.quiet {
 				c.quiet = false
 				c.Log.Info("connected to the broker; this connection lasts", "server", conn.server, "client_id", c.ID)
 			}
