@@ -10,7 +10,8 @@
 // the broker keeps, and on nothing else. All times are those of the caller, by a monotonic clock.
 //
 //	config.go       Config; topics.go: Topics of a fleet
-//	member.go       Member: what it receives of others; ask.go: what it asks for again
+//	member.go       Member, its connections, refusals and events
+//	receive.go      messages of the others; ask.go: those that it asks for again
 //	parts.go        contributions in several messages; collector.go: Collector, for commands
 //	publish.go      Step, and the own contribution; information.go: when it is worth a message
 //	former.go       messages of other processes under the name of this node, and the epoch

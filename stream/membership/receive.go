@@ -1,0 +1,243 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"edge/online/fleet"
+)
+
+// Receive takes a message of the fleet's topics. It keeps nothing of payload.
+func (m *Member) Receive(now time.Time, topic string, payload []byte, retained bool) {
+	m.link.arrived = now
+	m.counts.Received += uint64(len(payload))
+	name, part, ok := m.topics.Read(topic)
+	if retained && !m.asked(name) {
+		m.link.retained++
+		m.link.brought = now
+	}
+	switch {
+	case !ok:
+		m.refuse(now, BadName, topic, errors.New("no topic of a member"))
+	case name == BasisName && !m.shares():
+	case len(payload) == 0 && part >= 0: // of a larger one before; the list names the present parts
+	case len(payload) == 0:
+		delete(m.assemblies, name)
+		switch {
+		case name == m.name:
+			m.own.cleared = m.own.known
+			m.OtherEnded()
+		case name == BasisName:
+			m.set.Withdraw()
+		default:
+			m.leave(now, name, "it has cleared its message")
+		}
+	case name != m.name && name != BasisName && !m.listed(name):
+		m.see(name, retained)
+		m.refuse(now, NotListed, name, errors.New("the configuration names other members"))
+	case part >= 0, isList(payload):
+		m.collect(now, name, part, payload, retained)
+	default:
+		m.whole(now, name, payload, retained)
+	}
+}
+
+// listed reports whether contributions of a member may be used.
+func (m *Member) listed(name string) bool {
+	return len(m.cfg.Members) == 0 || slices.Contains(m.cfg.Members, name)
+}
+
+// collect takes a list of parts, or a part.
+func (m *Member) collect(now time.Time, name string, part int, payload []byte, retained bool) {
+	a := m.assemblies[name]
+	if a == nil {
+		others := len(m.assemblies)
+		if m.assemblies[BasisName] != nil {
+			others--
+		}
+		if name != BasisName && others >= maxAssemblies {
+			m.refuse(now, NoRoom, name, fmt.Errorf("parts of more than %d members", maxAssemblies))
+			return
+		}
+		a = &assembly{latest: name == BasisName}
+	}
+	var err error
+	if part < 0 {
+		var l list
+		if l, err = decodeList(payload); err == nil {
+			m.parted, a.live = true, !retained
+			a.addList(l)
+			m.see(name, retained)
+		}
+	} else {
+		room := MaxHeld - m.held
+		for _, other := range m.assemblies {
+			room -= other.bytes
+		}
+		err = a.addPart(part, payload, min(room, fleet.MaxBytes-a.bytes), !retained)
+	}
+	if err != nil {
+		m.refuse(now, Malformed, name, err)
+		return
+	}
+	m.assemblies[name] = a
+	if data := a.whole(); data != nil {
+		m.whole(now, name, data, retained && !a.live)
+	}
+}
+
+// see notes that the broker has sent a member's message.
+func (m *Member) see(name string, retained bool) {
+	m.link.others = m.link.others || retained && name != m.name && name != BasisName
+	if p := m.peers[name]; p != nil {
+		p.seen = m.link.number
+	}
+}
+
+// whole takes an encoded contribution. Of a member whose newest one is refused the version before
+// stays in the set: until the next connection, or until the broker has another message.
+func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
+	if name == BasisName {
+		m.receiveBasis(now, data, retained)
+		return
+	}
+	c, err := fleet.Decode(data)
+	reason := Malformed
+	switch {
+	case len(data) > fleet.MaxBytes:
+		reason = TooLarge
+	case err != nil:
+	case c.Member != name:
+		reason, err = BadName, fmt.Errorf("it is of %.40q", c.Member)
+	case c.Epoch >= maxEpoch:
+		err = fmt.Errorf("epoch %d", c.Epoch)
+	case name == m.name:
+		m.receiveOwn(now, c, len(data), retained)
+		return
+	default:
+		m.put(now, c, len(data), retained)
+		return
+	}
+	if p := m.peers[name]; p != nil {
+		p.unread = reason
+	}
+	m.refuse(now, reason, name, err)
+}
+
+// put adds a contribution of another member to the set. An older version counts if another
+// process has just published it: it has the name now, and an old state file, and found
+// no message of its own at the broker.
+func (m *Member) put(now time.Time, c *fleet.Contribution, bytes int, retained bool) {
+	m.see(c.Member, retained)
+	before := 0
+	if p := m.peers[c.Member]; p != nil {
+		before = p.held
+	}
+	held := c.Held()
+	if m.held+held-before > MaxHeld {
+		m.refuse(now, NoRoom, c.Member, fmt.Errorf("more than %d bytes of contributions", MaxHeld))
+		return
+	}
+	if p := m.peers[c.Member]; p != nil {
+		p.unread = fleet.None
+	}
+	if old := m.set.Get(c.Member); old != nil && !c.Newer(old.Version) {
+		if retained || c.Instance == old.Instance {
+			return
+		}
+		m.set.Remove(c.Member)
+	}
+	if !m.set.Put(c) {
+		m.refuse(now, NoRoom, c.Member, fmt.Errorf("%d members with more labels", m.cfg.MaxMembers))
+		return
+	}
+	p := m.peers[c.Member]
+	if p == nil {
+		p = &peer{}
+		m.peers[c.Member] = p
+		if !retained || !m.first() || m.awaited(c.Member) {
+			m.note(now, "fleet_member", c.Member, fmt.Sprintf("%s: %d labels of %d classes", c.Member, c.N, len(c.Classes)))
+		}
+	}
+	m.noteNewer(now, p, c, retained)
+	p.received, p.bytes, p.held, p.seen = now, bytes, held, m.link.number
+	m.held += held - before
+	m.merge.changed = true
+	for _, name := range m.forgetPeers() {
+		m.refuse(now, NoRoom, name, fmt.Errorf("%d members with more labels", m.cfg.MaxMembers))
+	}
+}
+
+// forgetPeers drops the members that are not in the set any more, and returns their
+// names.
+func (m *Member) forgetPeers() (gone []string) {
+	for name, p := range m.peers {
+		if m.set.Get(name) == nil {
+			m.held -= p.held
+			delete(m.peers, name)
+			gone = append(gone, name)
+		}
+	}
+	slices.Sort(gone)
+	return gone
+}
+
+// leave removes a member from the set. Those that were left out for want of room are asked
+// for.
+func (m *Member) leave(now time.Time, name, why string) {
+	if !m.set.Remove(name) {
+		return
+	}
+	m.forgetPeers()
+	m.merge.changed = true
+	m.note(now, "fleet_left", name, name+": "+why)
+	m.asking.vacated = m.asking.crowded
+}
+
+// Forget removes a member, and returns the publications that remove its messages from
+// the broker.
+func (m *Member) Forget(now time.Time, name string) []Publication {
+	parts := 0
+	if a := m.assemblies[name]; a != nil {
+		parts = max(a.list.parts, len(a.parts))
+		delete(m.assemblies, name)
+	}
+	m.leave(now, name, "it was forgotten by request")
+	return m.removal(name, parts)
+}
+
+// keeps reports whether the broker has not lost its retained messages: it has the own one,
+// or, where it had none before, one of another member.
+func (m *Member) keeps() bool { return m.link.kept || m.link.others && !m.link.owns }
+
+// checkKept removes the members whose message the broker does not keep any more: it has not
+// lost its retained messages, and it was asked for theirs once more.
+func (m *Member) checkKept(now time.Time) {
+	if m.link.checked || now.Sub(latest(m.link.at, m.link.asked)) < keptWithin {
+		return
+	}
+	var gone []string
+	for name, p := range m.peers {
+		if p.seen != m.link.number {
+			gone = append(gone, name)
+		}
+	}
+	switch {
+	case !m.keeps():
+		gone = nil
+	case len(gone) > 0 && m.link.asked.IsZero():
+		m.link.asked, m.asking.due = now, append(m.asking.due, gone...)
+		return
+	}
+	m.link.checked = true
+	slices.Sort(gone)
+	for _, name := range gone {
+		why := "the broker does not keep its message any more"
+		if reason := m.peers[name].unread; reason != fleet.None {
+			why = fmt.Sprintf("its message at the broker is refused: %s", reason)
+		}
+		m.leave(now, name, why)
+	}
+}
