@@ -126,12 +126,17 @@ func (c *comparison) cell(cmd *cobra.Command, name string, set *lab.Data, m *com
 	}
 	bar := terminal.NewProgress(cmd.ErrOrStderr(), c.repeats, name+", "+m.Name)
 	defer bar.Close()
-	return compare.Compare(cmd.Context(), name, set, c.Config, m, c.repeats, j, func(r *compare.Run) {
+	splits := compare.Splits{Dataset: name, Data: set, Config: c.Config, Number: c.repeats, Journal: j, Done: func(r *compare.Run) {
 		bar.Add(1)
 		if r.Failure != "" {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s, split %d: left out of the means: %s\n", name, r.Split, r.Failure)
 		}
-	})
+	}}
+	runs, err := splits.Runs(cmd.Context(), m)
+	if err != nil {
+		return nil, err
+	}
+	return compare.Mean(runs), nil
 }
 
 func (c *comparison) show(out io.Writer, cells []compare.Cell) error {

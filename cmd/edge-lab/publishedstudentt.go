@@ -105,12 +105,13 @@ func (s *studentTables) table(cmd *cobra.Command, path string, figures tprocess.
 	}
 	bar := terminal.NewProgress(cmd.ErrOrStderr(), s.Repeats*len(tprocess.Methods(set.N())), table.Name)
 	defer bar.Close()
-	rows, err := tprocess.Table(cmd.Context(), table.Name, set, s.Conditions, figures, j, func(r *compare.Run) {
+	splits := compare.Splits{Dataset: table.Name, Data: set, Journal: j, Done: func(r *compare.Run) {
 		bar.Add(1)
 		if r.Failure != "" {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s, %s, split %d: left out of the means: %s\n", r.Dataset, r.Method, r.Split, r.Failure)
 		}
-	})
+	}}
+	rows, err := tprocess.Table(cmd.Context(), splits, s.Conditions, figures)
 	if err != nil || !s.asJSON {
 		return rows, err
 	}

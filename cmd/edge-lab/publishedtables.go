@@ -80,13 +80,14 @@ func (c *tables) run(cmd *cobra.Command, folder string) error {
 	var cells []published.Cell
 	p := &progress{w: cmd.ErrOrStderr()}
 	defer p.close()
-	err = published.Tables(cmd.Context(), folder, c.TablesConfig, figures, journal, p, func(cell *published.Cell) error {
+	repeat := published.Tables{TablesConfig: c.TablesConfig, Figures: figures, Journal: journal, Progress: p, Cell: func(cell *published.Cell) error {
 		cells = append(cells, *cell)
 		if c.asJSON {
 			return terminal.PrintJSON(cmd.OutOrStdout(), cell)
 		}
 		return nil
-	})
+	}}
+	err = repeat.Run(cmd.Context(), folder)
 	p.close()
 	if err != nil || c.asJSON || len(cells) == 0 {
 		return err

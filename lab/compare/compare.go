@@ -2,7 +2,8 @@
 // the same inducing points and kernel, with the same number of updates.
 //
 //	methods.go  the methods by name
-//	compare.go  Config, Run: one method on one split
+//	compare.go  Config, Split, Judge: the task of every method
+//	splits.go   Splits: the runs of methods on the splits of a data set
 //	journal.go  Journal: the runs that are done, so that a comparison continues
 //	table.go    Cell: the mean over the splits; tables
 //
@@ -11,14 +12,12 @@
 package compare
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 
 	"edge/internal/dataset"
-	"edge/internal/process"
 	"edge/lab"
 )
 
@@ -48,24 +47,6 @@ func (c *Config) Validate() error {
 		return errors.New("--updates: want 1 or more")
 	}
 	return nil
-}
-
-// Run is the result of one method on one split.
-type Run struct {
-	Dataset string `json:"dataset"`
-	Method  string `json:"method"`
-	Split   int    `json:"split"`
-	Config
-	M       int     `json:"inducing"`
-	Error   float64 `json:"error"`
-	NLL     float64 `json:"nll"`     // nats
-	Seconds float64 `json:"seconds"` // of processor time, training alone
-	Failure string  `json:"failure,omitempty"`
-}
-
-// same reports whether two runs are of the same method on the same split.
-func (r *Run) same(o *Run) bool {
-	return r.Dataset == o.Dataset && r.Method == o.Method && r.Split == o.Split && r.Config == o.Config
 }
 
 // Split is one division of a data set, standardised by the rows to learn.
@@ -147,30 +128,6 @@ func (c *Config) Problem(learn *lab.Data, split int) *lab.Problem {
 		Data: learn, Updates: c.Updates, Seed: seed,
 		Start: lab.Start(learn, m, kernels, rand.New(rand.NewPCG(seed, 1))),
 	}
-}
-
-// Fit runs one method on one split. A method that fails numerically is a run with a
-// Failure; an error is an interruption or a wrong set.
-func Fit(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, split int) (*Run, error) {
-	s, err := NewSplit(d, cfg, split)
-	if err != nil {
-		return nil, err
-	}
-	p := cfg.Problem(s.Learn, split)
-	r := &Run{Dataset: name, Method: m.Name, Split: split, Config: cfg, M: p.Start.M}
-	before := process.CPUTime()
-	c, err := m.Fit(ctx, p)
-	r.Seconds = (process.CPUTime() - before).Seconds()
-	if ctx.Err() != nil {
-		return nil, errors.New("compare: interrupted")
-	}
-	if err == nil {
-		r.Error, r.NLL, err = Judge(c, s.Judge)
-	}
-	if err != nil {
-		r.Failure = err.Error()
-	}
-	return r, nil
 }
 
 // Judge returns the error and the mean negative log probability, nats, of the rows of d.

@@ -41,7 +41,8 @@ func TestMethodsLearn(t *testing.T) {
 			if m.Name == "tp-grid" { // the slowest one, and the one that needs fewest updates
 				cfg.Updates = 4
 			}
-			r, err := Fit(t.Context(), "waveform", waveform(classes, 120), cfg, &m, 0)
+			s := Splits{Dataset: "waveform", Data: waveform(classes, 120), Config: cfg}
+			r, err := s.run(t.Context(), &m, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +107,12 @@ func TestJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer j.Close()
-		return Compare(ctx, "waveform", d, cfg, &methods[0], 3, j, func(*Run) {})
+		s := Splits{Dataset: "waveform", Data: d, Config: cfg, Number: 3, Journal: j, Done: func(*Run) {}}
+		runs, err := s.Runs(ctx, &methods[0])
+		if err != nil {
+			return nil, err
+		}
+		return Mean(runs), nil
 	}
 	first, err := compare(t.Context(), cfg)
 	if err != nil {

@@ -1,14 +1,12 @@
 package compare
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math"
 	"text/tabwriter"
 
 	"edge/internal/terminal"
-	"edge/lab"
 )
 
 // Cell is the mean of a method over the splits of a data set: the object of compare --json.
@@ -23,35 +21,6 @@ type Cell struct {
 	NLLSE    float64 `json:"nll_se"`
 	Seconds  float64 `json:"seconds"` // of processor time, one training
 	Failed   int     `json:"failed,omitempty"`
-}
-
-// Compare runs a method on the first splits of d, but those that the journal has, and
-// returns the mean. done is called with each run.
-func Compare(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, splits int, j *Journal, done func(*Run)) (*Cell, error) {
-	runs, err := Splits(ctx, name, d, cfg, m, splits, j, done)
-	if err != nil {
-		return nil, err
-	}
-	return Mean(runs), nil
-}
-
-// Splits is Compare before the mean.
-func Splits(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, splits int, j *Journal, done func(*Run)) (runs []Run, err error) {
-	for split := range splits {
-		r := j.Find(&Run{Dataset: name, Method: m.Name, Split: split, Config: cfg})
-		if r == nil {
-			var err error
-			if r, err = Fit(ctx, name, d, cfg, m, split); err != nil {
-				return nil, err
-			}
-			if err := j.add(r); err != nil {
-				return nil, err
-			}
-		}
-		runs = append(runs, *r)
-		done(r)
-	}
-	return runs, nil
 }
 
 // Mean is that of the runs of one method on one set, without those that failed.

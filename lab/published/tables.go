@@ -134,30 +134,38 @@ type Progress interface {
 	Begin(what string, runs int) (done func()) // of one cell; done is called after each run
 }
 
-// Tables runs the methods on the sets of a folder, but the runs that the journal has. cell is
-// called with each cell, the cells of a set and fraction one after the other.
-func Tables(ctx context.Context, folder string, c TablesConfig, figures []Figure, j *compare.Journal, p Progress, cell func(*Cell) error) error {
-	methods, err := c.methods()
+// Tables are the tables of the paper, repeated.
+type Tables struct {
+	TablesConfig
+	Figures  []Figure         // the published ones
+	Journal  *compare.Journal // of the runs that are done
+	Progress Progress
+	Cell     func(*Cell) error // called with each cell, those of a set and fraction one after the other
+}
+
+// Run runs the methods on the sets of a folder.
+func (t *Tables) Run(ctx context.Context, folder string) error {
+	methods, err := t.methods()
 	if err != nil {
 		return err
 	}
 	found := false
 	for i := range Sets {
 		set := &Sets[i]
-		if c.Only != nil && !slices.Contains(c.Only, set.Name) {
+		if t.Only != nil && !slices.Contains(t.Only, set.Name) {
 			continue
 		}
 		table, err := loadNamed(folder, set.Name)
 		if errors.Is(err, os.ErrNotExist) {
-			p.Message(fmt.Sprintf("%s: not in %s, left out", set.Name, folder))
+			t.Progress.Message(fmt.Sprintf("%s: not in %s, left out", set.Name, folder))
 			continue
 		} else if err != nil {
 			return err
 		}
 		found = true
 		data, _ := compare.Set(table)
-		for _, fraction := range c.Inducing {
-			if err := c.set(ctx, set, data, fraction, methods, figuresOf(figures, set.Name, fraction), j, p, cell); err != nil {
+		for _, fraction := range t.Inducing {
+			if err := t.set(ctx, methods, set, data, fraction); err != nil {
 				return err
 			}
 		}
@@ -177,38 +185,39 @@ func loadNamed(folder, name string) (*dataset.Table, error) {
 	return t, err
 }
 
-// set runs the methods on one set.
-func (c *TablesConfig) set(ctx context.Context, set *Set, d *lab.Data, fraction float64, methods []compare.Method, figures []Figure, j *compare.Journal, p Progress, cell func(*Cell) error) error {
-	cfg := compare.Config{Inducing: fraction, Seed: c.Seed, Updates: c.Updates, Shared: c.Shared}
+// set runs the methods on the rows of one set, with that fraction of inducing points.
+func (t *Tables) set(ctx context.Context, methods []compare.Method, set *Set, d *lab.Data, fraction float64) error {
+	cfg := compare.Config{Inducing: fraction, Seed: t.Seed, Updates: t.Updates, Shared: t.Shared}
 	cfg.Train, cfg.Judge = set.sizes(d.N())
 	learnt := int(math.Round(cfg.Train * float64(d.N())))
 	var first []compare.Run
 	for i := range methods {
 		m := &methods[i]
 		if why := m.Unfit(learnt, d.C); why != "" {
-			p.Message(fmt.Sprintf("%s, %s: left out: %s", set.Name, m.Name, why))
+			t.Progress.Message(fmt.Sprintf("%s, %s: left out: %s", set.Name, m.Name, why))
 			continue
 		}
 		cfg := cfg
 		if m.Name == Edge {
-			m = c.edge(m, &cfg)
+			m = t.edge(m, &cfg)
 		}
-		done := p.Begin(fmt.Sprintf("%s, %g, %s", set.Name, fraction, m.Name), c.Splits)
-		runs, err := compare.Splits(ctx, set.Name, d, cfg, m, c.Splits, j, func(r *compare.Run) {
+		done := t.Progress.Begin(fmt.Sprintf("%s, %g, %s", set.Name, fraction, m.Name), t.Splits)
+		splits := compare.Splits{Dataset: set.Name, Data: d, Config: cfg, Number: t.Splits, Journal: t.Journal, Done: func(r *compare.Run) {
 			done()
 			if r.Failure != "" {
-				p.Message(fmt.Sprintf("%s, split %d: left out of the means: %s", set.Name, r.Split, r.Failure))
+				t.Progress.Message(fmt.Sprintf("%s, split %d: left out of the means: %s", set.Name, r.Split, r.Failure))
 			}
-		})
+		}}
+		runs, err := splits.Runs(ctx, m)
 		if err != nil {
 			return err
 		}
 		if i == 0 {
 			first = runs
 		}
-		out := &Cell{Cell: *compare.Mean(runs), Fraction: fraction, Learnt: learnt, Published: figures}
+		out := &Cell{Cell: *compare.Mean(runs), Fraction: fraction, Learnt: learnt, Published: figuresOf(t.Figures, set.Name, fraction)}
 		out.Paired, out.PairedSE = paired(runs, first)
-		if err := cell(out); err != nil {
+		if err := t.Cell(out); err != nil {
 			return err
 		}
 	}

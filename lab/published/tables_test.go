@@ -40,7 +40,8 @@ func TestTablesContinue(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer j.Close()
-		err = Tables(ctx, folder, c, figures, j, &q, func(c *Cell) error { cells = append(cells, *c); return nil })
+		tables := Tables{c, figures, j, &q, func(c *Cell) error { cells = append(cells, *c); return nil }}
+		err = tables.Run(ctx, folder)
 		return cells, q, err
 	}
 	first, q, err := run(t.Context(), small())

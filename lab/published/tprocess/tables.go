@@ -104,18 +104,21 @@ type Row struct {
 	Published *Figure `json:"published,omitempty"`
 }
 
-// Table runs all methods on a set. done is called with each finished run.
-func Table(ctx context.Context, name string, d *lab.Data, c Conditions, figures Figures, j *compare.Journal, done func(*compare.Run)) ([]Row, error) {
-	if d.C != 2 {
-		return nil, fmt.Errorf("tprocess: %s has %d classes: the published methods separate two", name, d.C)
+// Table runs all methods on a set, on the splits that the conditions give s.
+func Table(ctx context.Context, s compare.Splits, c Conditions, figures Figures) ([]Row, error) {
+	n := s.Data.N()
+	if s.Data.C != 2 {
+		return nil, fmt.Errorf("tprocess: %s has %d classes: the published methods separate two", s.Dataset, s.Data.C)
 	}
+	s.Config, s.Number = c.config(n), c.Repeats
 	var rows []Row
-	for _, m := range Methods(d.N()) {
-		cell, err := compare.Compare(ctx, name, d, c.config(d.N()), &m, c.Repeats, j, done)
+	for _, m := range Methods(n) {
+		runs, err := s.Runs(ctx, &m)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, Row{*cell, figures.find(name, m.Name, cell.Inducing, rowsLearnt(d.N()) <= fullRows)})
+		cell := compare.Mean(runs)
+		rows = append(rows, Row{*cell, figures.find(s.Dataset, m.Name, cell.Inducing, rowsLearnt(n) <= fullRows)})
 	}
 	return rows, nil
 }

@@ -37,7 +37,7 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Conditions{Repeats: 1, Inducing: 50, Updates: 20, Seed: 1}
-	table, err := Table(t.Context(), "two_clouds", rows(50), c, figures, new(compare.Journal), func(*compare.Run) {})
+	table, err := Table(t.Context(), compare.Splits{Dataset: "two_clouds", Data: rows(50), Journal: new(compare.Journal), Done: func(*compare.Run) {}}, c, figures)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestTable(t *testing.T) {
 	}
 	three := rows(9)
 	three.C = 3
-	if _, err := Table(t.Context(), "three", three, c, figures, new(compare.Journal), nil); err == nil {
+	if _, err := Table(t.Context(), compare.Splits{Dataset: "three", Data: three}, c, figures); err == nil {
 		t.Error("no error for three classes")
 	}
 }
