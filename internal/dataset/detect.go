@@ -26,6 +26,7 @@ type Recording struct {
 	Lacking             bool // a row lacks the value of a signal
 	Relative            bool // the times are not those of a clock, but from the start of a recording
 	Days                bool // the times would be days of this century or the last in a spreadsheet, a row each 15 minutes or more often
+	Shared              bool // no time is before that of the row before, and many are the same: the file counts as one of samples
 	Sparse              bool // more than half of the rows have an empty cell, as of values that come on change
 }
 
@@ -214,5 +215,7 @@ func (r *Recording) takeSteps(steps []int64) bool {
 	}
 	r.Step = time.Duration(median)
 	r.Regular = float64(near) >= regularPart*float64(len(steps))
-	return median > 0 && float64(rising) >= regularPart*float64(len(steps))
+	rises := median > 0 && float64(rising) >= regularPart*float64(len(steps))
+	r.Shared = !rises && rising > 0 && steps[0] == 0 && len(steps) >= quickRows
+	return rises
 }

@@ -68,6 +68,9 @@ func (t Tally) String() string {
 		}
 	}
 	text += ")"
+	if 4*t.Late > t.Rows {
+		text += "; late rows are not after the row before of their device: --device names its column; a rate in the configuration, with --ignore of the times, spaces rows whose times are too coarse"
+	}
 	if t.Days {
 		text += "; the times count as seconds; if they are days, as in a spreadsheet, ($1-25569)*86400 in awk makes seconds of those of the first column"
 	}
@@ -88,6 +91,7 @@ type source struct {
 type layout struct {
 	sources             []source
 	time, device, label int
+	ignored             []int // columns
 }
 
 // signalColumn returns the column of a signal: that of its name, or that of its path.
@@ -173,11 +177,19 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 		s.cells = make([]string, len(s.columns))
 		l.sources = append(l.sources, s)
 	}
+	if l.ignored, err = c.find("--ignore", f.Ignore); err != nil {
+		return l, err
+	}
 	if l.time, err = c.oneOr("--time", f.Time, append([]string{ownTime}, timeColumns...)...); err != nil {
 		return l, err
 	}
 	if l.device, err = c.oneOr("--device", f.Device, deviceColumn); err != nil {
 		return l, err
+	}
+	for _, at := range []*int{&l.time, &l.device} {
+		if slices.Contains(l.ignored, *at) {
+			*at = -1
+		}
 	}
 	if l.label, err = c.oneOr("--label", f.Label, ownLabel, codec.DefaultStream().Label); err != nil {
 		return l, err
@@ -227,7 +239,7 @@ func (r *Raw) checkTime(path string, column int) error {
 func (d *File) checkUntimed(record []string) error {
 	l := &d.raw.layout
 	for i, cell := range record {
-		used := i == l.device || i == l.label || slices.ContainsFunc(l.sources, func(s source) bool { return slices.Contains(s.columns, i) })
+		used := i == l.device || i == l.label || slices.Contains(l.ignored, i) || slices.ContainsFunc(l.sources, func(s source) bool { return slices.Contains(s.columns, i) })
 		if cell = strings.TrimSpace(cell); !used && csvtext.IsTime(cell) {
 			return d.at(i, fmt.Sprintf("column %s: %s is a time, and the column is called otherwise than that of the times: give --time %s, or drop it if rows follow each other evenly", d.column(i), field.Quote(cell), d.flagWord(i)))
 		}

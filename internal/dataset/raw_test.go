@@ -86,6 +86,15 @@ func TestRawFiles(t *testing.T) {
 			text: "t;ENERGY.Power;mode;label\n1;12,5 W;heat;1\n2;7;off;0\n",
 			want: []string{"#1000 [6.25 0 1] run", "#2000 [3.5 1 0] idle"},
 		},
+		"times that rows share": {
+			raw: rawOf([]string{"x"}, byCount(2, 2)), text: "t,x,label\n1,1,a\n1,3,a\n2,5,a\n2,7,a\n",
+			want: []string{"#2000 [3 1 5] a"}, tally: "4 rows, 1 device: 1 window (2 late, 0 gaps, 0 thin, 0 mixed); late rows are not after the row before of their device: --device names its column; " +
+				"a rate in the configuration, with --ignore of the times, spaces rows whose times are too coarse",
+		},
+		"the same, ignored": {
+			raw: rawOf([]string{"x"}, byCount(2, 2)), format: Format{Ignore: []string{"t", "device"}}, text: "t,device,x,label\n2026-11-22 17:00:00,p,1,a\n2026-11-22 17:00:00,p,3,a\n2026-11-22 17:00:01,q,5,a\n",
+			want: []string{"#2 [2 1 3] a"}, tally: "3 rows, 1 device: 1 window (0 late, 0 gaps, 0 thin, 0 mixed)",
+		},
 		"a time of another name": {
 			raw: rawOf([]string{"x"}, byCount(2, 2)), format: Format{Time: "Time (s)"}, text: "Time (s),t,x,label\n1.5,9,1,a\n2.5,9,3,a\n",
 			want: []string{"#2500 [2 1 3] a"},

@@ -14,6 +14,7 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/eval"
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/signal"
 )
 
@@ -44,6 +45,9 @@ func Config(ctx context.Context, paths []string, data *dataset.Options, errOut i
 // shows the progress.
 func streamFor(ctx context.Context, path string, data dataset.Options, errOut io.Writer) (*signalStream, error) {
 	r, ok, err := dataset.Detect(path, data.Of(nil))
+	if r.Shared {
+		data.Warn(errOut, path, fmt.Sprintf("rows share times in column %s, so that they count as samples: if they are rows of signals of several devices, --device names the column of the device", field.Quote(r.Time)))
+	}
 	if err != nil || !ok {
 		return nil, err
 	}

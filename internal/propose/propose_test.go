@@ -134,6 +134,26 @@ func TestProposeLeavesOut(t *testing.T) {
 	}
 }
 
+// Rows that share times count as samples, with a line that says so; with the column of the device they are rows of signals.
+func TestProposeSharedTimes(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("time,machine,x,label\n")
+	for i := range 600 {
+		fmt.Fprintf(&b, "%d,%d,%d,%d\n", 1_795_717_000+i/2, i%2, i%7, i/300)
+	}
+	path := files.Write(t, "plug.csv", b.String())
+	for device, want := range map[string]string{
+		"":        `rows share times in column "time", so that they count as samples: if they are rows of signals of several devices, --device names`,
+		"machine": "",
+	} {
+		var told strings.Builder
+		s, err := streamFor(t.Context(), path, dataset.Options{DeviceColumn: device}, &told)
+		if (s == nil) != (want != "") || err != nil || (want == "") != (told.Len() == 0) || !strings.Contains(told.String(), want) {
+			t.Errorf("--device %q: %+v, %v, %q", device, s, err, told.String())
+		}
+	}
+}
+
 // The label is the column of that name, or else the last one that has another meaning than the time,
 // the device or none.
 func TestProposeLabel(t *testing.T) {
