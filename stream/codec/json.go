@@ -103,7 +103,7 @@ func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 		case r.ID == "" && c.last:
 			r.ID = LastID
 		case r.ID == "":
-			err = Refuse(BadID, "%s is missing", c.id)
+			err = Refuse(BadID, "%s is missing: the object has %s; the id %q stands for the newest sample", c.id, keysOf(v), LastID)
 		}
 		return r, err
 	}

@@ -55,6 +55,15 @@ func TestLabelWithHalfOfAPair(t *testing.T) {
 	}
 }
 
+// The refusal of a label without an id says what it has, and which id needs none.
+func TestLabelWithoutID(t *testing.T) {
+	d := NewLabelDecoder(DefaultLabels())
+	_, err := d.Decode([]byte(`{"ID":"a1","label":"worn"}`))
+	if want := `id is missing: the object has ID, label; the id "last" stands for the newest sample`; refusalOf(err).Reason != BadID || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // The refusal of an array does not ask for one.
 func TestLabelInArray(t *testing.T) {
 	l := DefaultLabels()
