@@ -296,11 +296,12 @@ func TestUnusedVariables(t *testing.T) {
 	got := c.UnusedVariables([]string{
 		"PATH=/bin", "EDGE_NODE=a", "EDGE_HOME=/var", "EDGE_BROKER_KEY=secret", "EDGE_MODELS_BEARING_WINDOW=3", "EDGE_PORT=tcp://10.0.0.1:80",
 		"EDGE_SERVICE_HOST=10.0.0.1", "EDGE_PORT_80_TCP=tcp://10.0.0.1:80",
-		"EDGE_STORE_PAHT=/x", "EDGE_MODELS_BAERING_WINDOW=3", "EDGE_MQTT_SERVER=mqtt://b", "EDGE_GREETING_OF_THE_DAY=hello",
+		"EDGE_STORE_PAHT=/x", "EDGE_MODELS_BAERING_WINDOW=3", "EDGE_MQTT_SERVER=mqtt://b", "EDGE_MQTT_PASSWORD=secret", "EDGE_GREETING_OF_THE_DAY=hello",
 	})
 	want := []string{
 		"the environment variable EDGE_GREETING_OF_THE_DAY" + no,
 		"the environment variable EDGE_MODELS_BAERING_WINDOW" + no + "; did you mean EDGE_MODELS_BEARING_WINDOW?",
+		"the environment variable EDGE_MQTT_PASSWORD" + no + "; if it holds the secret, set EDGE_MQTT_PASSWORD_ENV=EDGE_MQTT_PASSWORD as well",
 		"the environment variable EDGE_MQTT_SERVER" + no + "; did you mean EDGE_MQTT_SERVERS?",
 		"the environment variable EDGE_STORE_PAHT" + no + "; did you mean EDGE_STORE_PATH?",
 	}

@@ -58,7 +58,9 @@ func (c *Config) UnusedVariables(environ []string) (warnings []string) {
 			continue
 		}
 		hint := ""
-		if near := field.Nearest(word, known); near != "" {
+		if key := word + "_ENV"; slices.Contains(known, key) {
+			hint = fmt.Sprintf("; if it holds the secret, set %s%s=%s as well", envPrefix, key, name)
+		} else if near := field.Nearest(word, known); near != "" {
 			hint = "; did you mean " + envPrefix + near + "?"
 		}
 		warnings = append(warnings, fmt.Sprintf("the environment variable %s overrides no key of this configuration%s", name, hint))
