@@ -112,27 +112,33 @@ const (
 	mostAhead = time.Minute      // of a row's time before its arrival, of a clock that is right
 	zoneUnit  = 15 * time.Minute // zones differ by multiples of it
 	zonesMost = 26 * time.Hour   // the largest difference of two zones
+
+	firstClock = 10 * 365 * 24 * time.Hour // since 1970: earlier times are those since the start of a sender
 )
 
 // checkClock warns, once an hour for each stream, of a row with a time that only a wrong clock or
 // zone explains: it is ahead of its arrival, or has no zone and is behind by the difference of two
-// zones. Other times behind their arrival are those of old rows.
+// zones, or is one since the start of the sender. Other times behind their arrival are those of old rows.
 func (w *worker) checkClock(st *stage, msg *mqtt.Message, r *codec.Reading) {
 	rows := st.messages[len(st.messages)-1].Rows
 	t := rows[len(rows)-1].Time + int64(r.Back)
 	ahead := time.Duration(t - signal.FromTime(msg.Arrived))
 	zones := ahead.Round(zoneUnit)
 	byZones := zones != 0 && zones.Abs() <= zonesMost && (ahead-zones).Abs() <= mostAhead
-	if ahead <= mostAhead && !byZones {
+	started := t < int64(firstClock)
+	if ahead <= mostAhead && !byZones && !started {
 		return
 	}
 	other, _ := signal.ParseTime(r.RawTime, time.FixedZone("", int(zonesMost.Seconds())))
 	zoneless := byZones && other != t // the text has no zone
-	if ahead < 0 && !zoneless || !st.clocks.allow(msg.Arrived) {
+	if ahead < 0 && !zoneless && !started || !st.clocks.allow(msg.Arrived) {
 		return
 	}
 	advice := "set the sender's clock, or time: \"\" for the times of arrival"
-	if zoneless {
+	switch {
+	case started:
+		advice = "a time since the sender's start counts as seconds since 1970, also one in ms: set its clock, or time: \"\" for the times of arrival"
+	case zoneless:
 		advice = "set time_zone of the stream to the sender's zone, unless the row is old"
 	}
 	w.report.log.Warn("the time of a row is not near its arrival; more of this stream in the next hour are not logged", "stream", st.of.name, "topic", shortTopic(msg),

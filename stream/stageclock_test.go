@@ -32,6 +32,7 @@ func TestClocksOfSenders(t *testing.T) {
 		{unix, time.Hour, "set the sender's clock"},
 		{unix, -time.Hour, ""},
 		{unix, 0, ""},
+		{unix, -25 * 365 * 24 * time.Hour, "a time since the sender's start counts as seconds"},
 	} {
 		in(fmt.Sprint(c.layout, " ", c.ahead), t, func(t *testing.T) {
 			cfg, m := signalsConfig(func(s *codec.Stream) { s.Stage.TimeZone = "UTC" })
