@@ -53,6 +53,9 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 		{func(c *Config) { c.Labels = []codec.Labels{{}} }, "labels[0].topics []: want"},
 		{func(c *Config) { c.Streams["Bad Name"] = threeFeatures() }, "streams Bad Name: want names of"},
 		{stream(func(s *codec.Stream) { s.Topics = []string{"a/#/b"} }), `streams.s.topics: topic filter "a/#/b"`},
+		{stream(func(s *codec.Stream) {
+			s.Topics, s.TopicTemplate = []string{"$share/g/a/+"}, "$share/g/a/{device}"
+		}), "want a template that matches every topic of a/+, with + or # for the levels that have no name"},
 		{stream(func(s *codec.Stream) { s.Topics = []string{"factory/#"} }), "streams.s.topic_template factory/{device}/vibration: want a template that matches every topic of factory/#"},
 		{stream(func(s *codec.Stream) { s.TopicTemplate = "factory/{device" }), `streams.s.topic_template "factory/{device"`},
 		{stream(func(s *codec.Stream) { s.Format = "xml" }), "streams.s.format xml: want one of json, cbor"},

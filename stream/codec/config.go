@@ -434,7 +434,7 @@ func checkTopics(filters []string, tmpl string) error {
 			continue
 		}
 		if plain, _ := topic.Unshare(f); t != nil && tmpl != "" && !topic.Matches(t.Filter(), plain) {
-			errs = append(errs, field.Check(false, "topic_template", tmpl, "a template that matches every topic of "+f+", with + or # for the levels that have no name"))
+			errs = append(errs, field.Check(false, "topic_template", tmpl, "a template that matches every topic of "+plain+", with + or # for the levels that have no name"))
 		}
 	}
 	return errors.Join(errs...)
