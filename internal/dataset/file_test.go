@@ -169,6 +169,8 @@ func TestDatasetRefuses(t *testing.T) {
 		"LIBSVM":              {"-1 1:0.5 3:-2e-3\n+1 2:1\n", "", "data.csv: LIBSVM, with the numbers of the features: awk -v D=9 "},
 		"of a wristband":      {"1544027337.000000, 1544027337.000000, 1544027337.000000\r\n32.000000, 32.000000, 32.000000\r\n-12,5,60\r\n", "", `data.csv: of Empatica E4: the first line is the start in Unix time, the second has the rows a second; awk -F, 'BEGIN{print "t,x,y,z"} NR==1`},
 		"of one signal of it": {"1544027337.00\n4.000000\n28.5\n", "", `BEGIN{print "t,x"}`},
+		"an underscore":       {"a,b,label\n2026_11,2,ok\n", "", `"2026_11" is not a number; --ignore a leaves`},
+		"hexadecimal of Go":   {"a,b,label\n0x1p4,2,ok\n", "", `"0x1p4" is not a number; --ignore a leaves`},
 		"hexadecimal digits":  {"a,b,label\n3e138af63b,2,ok\n", "", `"3e138af63b" is not a number; --ignore a leaves`},
 		"of Home Assistant":   {"entity_id,state,last_changed\nsensor.power,412.5,2026-11-22T15:05:00.123Z\n", "", "data.csv: of Home Assistant, with one value a line: want a column for each entity"},
 		"a line after sep=":   {"sep=;\na;b;label\n1;2;ok\n1;two;ok\n", "", `data.csv:4:3: column "b": "two"`},

@@ -49,12 +49,12 @@ func (d *File) value(cell string) (v float64, reason string) {
 // grouped reports whether a cell is a number with separators of thousands that no country has as
 // its decimal sign.
 func grouped(cell string) bool {
-	_, err := strconv.ParseFloat(strings.Map(func(r rune) rune {
+	_, err := csvtext.ParsePoint(strings.Map(func(r rune) rune {
 		if r == '\'' || r == '’' || unicode.IsSpace(r) {
 			return -1
 		}
 		return r
-	}, cell), 64)
+	}, cell))
 	return err == nil
 }
 

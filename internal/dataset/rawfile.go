@@ -326,7 +326,7 @@ func (d *File) signalCell(cell string, words bool) string {
 			cell = text // with a unit
 		}
 	}
-	if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) {
+	if v, err := csvtext.ParsePoint(text); err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	if !words && csvtext.Missing(cell) {

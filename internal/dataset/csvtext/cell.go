@@ -14,7 +14,16 @@ func WithPoint(cell string) string {
 }
 
 // ParseNumber reads a number with a decimal point or a decimal comma.
-func ParseNumber(cell string) (float64, error) { return strconv.ParseFloat(WithPoint(cell), 64) }
+func ParseNumber(cell string) (float64, error) { return ParsePoint(WithPoint(cell)) }
+
+// ParsePoint reads a number with a decimal point. Unlike Go it takes neither hexadecimal digits nor those with _ between
+// them, as of an identifier, which a daemon refuses as well.
+func ParsePoint(text string) (float64, error) {
+	if strings.ContainsAny(text, "_xX") {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseFloat(text, 64)
+}
 
 // numbers returns the number of cells that are numbers, and of those that are not
 // missing.
