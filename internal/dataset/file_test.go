@@ -116,6 +116,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"a Latin-1 name":      {"a,W\xe4rme,label\n1,2,ok\n", "", `data.csv:1: column 2 is called "W\xe4rme", which is not UTF-8: convert the file, if it is from Windows by iconv -f WINDOWS-1252 -t UTF-8; --ignore 2 leaves it out`},
 		"a Latin-1 label":     {"a,b,label\n1,2,ok\n1,2,a\xe4\n", "", `data.csv:3:5: the label is "a\xe4", which is not UTF-8: convert the file`},
 		"a long label":        {"a,b,label\n1,2,ok\n1,2," + strings.Repeat("x", 257) + "\n", "", `data.csv:3:5: the label has 257 bytes, and 256 are possible: "xxxx`},
+		"a pointer of Git":    {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "", "data.csv: a pointer of Git LFS in place of the file: git lfs pull fetches it"},
 		"packed by zstd":      {"\x28\xb5\x2f\xfd\x04\x00", "", "data.csv: packed by zstd: unpack it, zstd -dc FILE >FILE.csv"},
 		"packed by xz":        {"\xfd7zXZ\x00\x00", "", "data.csv: packed by xz: unpack it, xz -dc FILE >FILE.csv"},
 		"packed by bzip2":     {"BZh91AY&SY", "", "data.csv: packed by bzip2: unpack it, bzip2 -dc FILE >FILE.csv"},

@@ -30,6 +30,8 @@ func noTable(head string) string {
 		return "TOA5 of Campbell Scientific, whose header has four lines: sed '1d;3,4d' FILE >FILE.csv leaves the names and the rows"
 	case isJSON(text):
 		return "JSON: want CSV with a header line; " + jqCommand("jq -nr %s FILE", text)
+	case strings.HasPrefix(text, "version https://git-lfs"):
+		return "a pointer of Git LFS in place of the file: git lfs pull fetches it"
 	case strings.HasPrefix(text, "<"):
 		return "HTML or XML: want CSV with a header line; a page may have been downloaded in place of the file"
 	case strings.Contains(topic, "/") && isJSON(payload):
