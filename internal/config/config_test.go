@@ -68,6 +68,7 @@ func TestConfigRefuses(t *testing.T) {
 		"unknown key far off":    {"zzzzzzzzz: 1\n", nil, []string{`edge.yaml:1:1: unknown key "zzzzzzzzz" in the configuration; the keys are control, homeassistant, http, labels, log, memory_limit, metrics, models, mqtt, node, outbox, store, streams`}},
 		"unknown key of a model": {"models:\n  bearing:\n    inducng: 12\n", nil, []string{`edge.yaml:3:5: unknown key "inducng" in models.bearing; did you mean "inducing"?`}},
 		"key of other programs":  {"mqtt:\n  host: a\n", nil, []string{`edge.yaml:2:3: unknown key "host" in mqtt; write servers: [mqtt://HOST:1883]`}},
+		"one of TLS":             {"mqtt:\n  tls: {insecure: true}\n", nil, []string{`edge.yaml:2:9: unknown key "insecure" in mqtt.tls; write ca: FILE, the certificate of the broker's authority: the broker's own is always verified`}},
 		"one of a stream":        {"streams:\n  a:\n    type: json\n", nil, []string{`edge.yaml:3:5: unknown key "type" in streams.a; write format: json, or another one`}},
 		"one of labels":          {"labels:\n  - mapping: {a: b}\n", nil, []string{`edge.yaml:2:5: unknown key "mapping" in labels[0]; write map: {WORD: CLASS}`}},
 		"one of another section": {"mqtt: {tls: {host: a}}\n", nil, []string{`edge.yaml:1:14: unknown key "host" in mqtt.tls; the keys are`}},

@@ -19,6 +19,10 @@ var customary = []struct{ section, keys, write string }{
 	{"mqtt", "host hostname broker brokers url uri address addr ip port", "servers: [mqtt://HOST:1883]"},
 	{"mqtt", "ssl ca ca_cert ca_certs ca_file cafile certificate tls_ca", "servers: [mqtts://HOST:8883], and tls: {ca: FILE} for an authority of your own"},
 	{"mqtt", "cert cert_file certfile tls_cert client_cert key key_file keyfile tls_key client_key", "tls: {cert: FILE, key: FILE}"},
+	{"mqtt", "insecure insecure_skip_verify tls_insecure", "tls: {ca: FILE}, the certificate of the broker's authority: the broker's own is always verified"},
+	{"mqtt.tls", "insecure insecure_skip_verify skip_verify verify rejectunauthorized", "ca: FILE, the certificate of the broker's authority: the broker's own is always verified"},
+	{"mqtt.tls", "ca_file cafile ca_cert ca_certs", "ca: FILE"},
+	{"mqtt.tls", "cert_file certfile client_cert key_file keyfile client_key", "cert: FILE, key: FILE"},
 	{"mqtt", "user", "username: NAME"},
 	{"mqtt", "pass passwd", "password: {file: FILE}"},
 	{"mqtt", "clean clean_session cleansession clean_start", "persistent_session: true or false"},
@@ -46,8 +50,11 @@ var customary = []struct{ section, keys, write string }{
 func written(path, key string) string {
 	section, rest, _ := strings.Cut(path, ".")
 	section, _, _ = strings.Cut(section, "[")
-	if named := section == "streams" || section == "models"; strings.Contains(rest, ".") || (rest != "") != named {
+	switch named := section == "streams" || section == "models"; {
+	case named && (rest == "" || strings.Contains(rest, ".")):
 		return ""
+	case !named && rest != "":
+		section = path
 	}
 	for _, c := range customary {
 		if c.section == section && slices.Contains(strings.Fields(c.keys), strings.ToLower(key)) {

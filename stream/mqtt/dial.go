@@ -18,6 +18,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
+	"github.com/gorilla/websocket"
 	"golang.org/x/net/proxy"
 )
 
@@ -80,8 +81,10 @@ func Advice(err error) string {
 	case alert != "":
 		return "the broker refuses TLS with this node, most likely its certificate: see when mqtt.tls.cert is valid (edge doctor), the broker's clock, and the authority that the broker trusts; its log may say more"
 	case errors.As(err, new(*ProtocolError)), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, os.ErrDeadlineExceeded): // of reading; a server that is not reached has another error
+		errors.As(err, new(tls.RecordHeaderError)), errors.Is(err, os.ErrDeadlineExceeded): // of reading; a server that is not reached has another error
 		return "is this the address of an MQTT 3.1.1 broker, and its port the one for TLS (mqtts) or without (mqtt)?"
+	case errors.Is(err, websocket.ErrBadHandshake):
+		return "is the path in mqtt.servers that of the broker's websocket, such as /mqtt, and its port, too?"
 	case errors.Is(err, packets.ErrorRefusedNotAuthorised), errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword):
 		return "check mqtt.username and mqtt.password, and the broker's access list"
 	case errors.Is(err, packets.ErrorRefusedIDRejected):

@@ -91,6 +91,9 @@ func TestAdviceWithoutBroker(t *testing.T) {
 			t.Errorf("a certificate of %v: %q", c.names, got)
 		}
 	}
+	if got := Advice(fmt.Errorf("dial: %w", tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"})); !strings.Contains(got, "its port the one for TLS") {
+		t.Errorf("a port without TLS: %q", got)
+	}
 	for reason, want := range map[error]string{syscall.EHOSTUNREACH: "no way to the broker", syscall.EMFILE: "ulimit -n"} {
 		if got := Advice(&net.OpError{Op: "dial", Net: "tcp", Err: reason}); !strings.Contains(got, want) {
 			t.Errorf("the advice about %v is %q", reason, got)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -36,8 +37,11 @@ func dialWebsocket(ctx context.Context, u *url.URL, tlsConfig *tls.Config, withi
 			return opening, nil
 		},
 	}
-	ws, _, err := d.DialContext(ctx, u.String(), nil)
+	ws, answer, err := d.DialContext(ctx, u.String(), nil)
 	if err != nil {
+		if errors.Is(err, websocket.ErrBadHandshake) && answer != nil {
+			err = fmt.Errorf("%w: the server answers %.60q", err, answer.Status)
+		}
 		if opening != nil && opening.left.Load() <= 0 { // the HTTP library hides the cause
 			err = errHandshake
 		}

@@ -48,6 +48,16 @@ func TestWebsocketHandshakeIsBounded(t *testing.T) {
 	}
 }
 
+// A server without a websocket at the path says so.
+func TestWebsocketAtAnotherPath(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	_, err := dialWebsocket(t.Context(), &url.URL{Scheme: "ws", Host: server.Listener.Addr().String(), Path: "/ws"}, nil, longWait)
+	if err == nil || !strings.Contains(err.Error(), `the server answers "404 Not Found"`) || !strings.Contains(Advice(err), "is the path in mqtt.servers that of the broker's websocket") {
+		t.Errorf("%v; %s", err, Advice(err))
+	}
+}
+
 // A websocket's messages are a stream of bytes, however they are cut, also beyond the
 // bound of a handshake.
 func TestWebsocketIsAStream(t *testing.T) {
