@@ -231,6 +231,9 @@ func playRaw(ctx context.Context, src *Source, p *Player, raw *RawSource, mqtt m
 	if err != nil && !errors.Is(err, dataset.ErrNoSample) {
 		return nil, err
 	}
+	if len(summary.Classes) == 0 && summary.Tally.Mixed > 0 {
+		fmt.Fprintln(errOut, "replay:", summary.Tally.Unlabelled(src.Path))
+	}
 	if p.Labels == LabelsInline && len(summary.Classes) > 0 && !raw.labelled() {
 		return nil, exit.With(exit.Usage, fmt.Errorf("the payloads of stream %s have no labels, so that those of the file would teach nothing: give --labels delayed, which sends them by the ids of the samples, or --labels none; states of topics that are sticky are not sent", raw.File.Of().Name))
 	}
