@@ -200,6 +200,27 @@ func TestHeaderAsARow(t *testing.T) {
 	}
 }
 
+// A feature of the model is not taken for the label, wherever it is.
+func TestLabelBesideTheModelsFeatures(t *testing.T) {
+	for header, want := range map[string]string{
+		"state,a,b":    "state",
+		"a,state,b":    "state",
+		"a,x,state,b":  "state",
+		"a,b,label,b2": "label",
+		"a,b":          "",
+	} {
+		n := strings.Count(header, ",")
+		d, err := newFile(strings.NewReader(header+"\n"+strings.Repeat("1,", n)+"2\n"), "data.csv", Format{Features: []string{"a", "b"}})
+		if want == "" {
+			if err == nil || !strings.Contains(err.Error(), `data.csv:1: no column is left for the label: column "b", the last one, is a feature of the model, and so are the others; --label names`) {
+				t.Errorf("%s: %v", header, err)
+			}
+		} else if err != nil || d.names[slices.Index(d.roles, label)] != want {
+			t.Errorf("%s: %v, want the label %s", header, err, want)
+		}
+	}
+}
+
 // A sign other than the one that --decimal gives is refused as that.
 func TestTheGivenDecimalSign(t *testing.T) {
 	for sign, c := range map[rune]struct{ text, want string }{

@@ -193,7 +193,7 @@ func hasIndex(names []string) bool {
 }
 
 // label returns the label's column, −1 without one: that which a flag names, that of the stream or called
-// label, or else the last one.
+// label, or else the last one that is no feature of the model.
 func (c *chooser) label(f Format, leftOut []int) (int, error) {
 	if f.Label != "" || f.Unlabeled {
 		return c.one("--label", f.Label)
@@ -206,6 +206,14 @@ func (c *chooser) label(f Format, leftOut []int) (int, error) {
 			if c.names[i] == name && !slices.Contains(leftOut, i) && !slices.Contains(f.Columns, name) {
 				return i, nil
 			}
+		}
+	}
+	if c.names == nil || f.Columns != nil || f.Features == nil {
+		return at, nil
+	}
+	for last := at; at >= 0 && (slices.Contains(leftOut, at) || slices.Contains(f.Features, c.names[at])); at-- {
+		if at == 0 {
+			return -1, fmt.Errorf("%s:1: no column is left for the label: %s, the last one, is a feature of the model, and so are the others; --label names the column of the label", c.path, c.word(last))
 		}
 	}
 	return at, nil
