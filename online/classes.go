@@ -27,6 +27,9 @@ func (l *Learner) ClassList() *ClassList {
 // Undeclared returns the classes that a closed list of classes in the configuration lacks; none where
 // classes are open.
 func (l *Learner) Undeclared() (names []string) {
+	if l.cfg.Classes.Open {
+		return nil
+	}
 	r := &l.classes
 	declared := make([]bool, len(r.names))
 	for _, name := range l.cfg.Classes.Names {
@@ -35,7 +38,7 @@ func (l *Learner) Undeclared() (names []string) {
 		}
 	}
 	for k, name := range r.names {
-		if !l.cfg.Classes.Open && !declared[k] && !r.imported[name] {
+		if !declared[k] && !r.imported[name] {
 			names = append(names, name)
 		}
 	}

@@ -296,17 +296,21 @@ func (lp *Loop) Run(ctx context.Context) error {
 			lp.replay(ctx)
 		case <-ctx.Done():
 			lp.heartbeat()
-			for {
-				select {
-				case records := <-lp.in:
-					lp.learn(patience, records)
-					continue
-				default:
-				}
-				err := lp.checkpoint()
-				lp.publishStatus()
-				return err
-			}
+			return lp.close(patience)
+		}
+	}
+}
+
+// close learns the queued records, as long as patience lasts, and writes the last checkpoint.
+func (lp *Loop) close(patience context.Context) error {
+	for {
+		select {
+		case records := <-lp.in:
+			lp.learn(patience, records)
+		default:
+			err := lp.checkpoint()
+			lp.publishStatus()
+			return err
 		}
 	}
 }
