@@ -29,7 +29,7 @@ type CoverageController struct {
 
 // Threshold returns u with the threshold for the next published set. Before the first label
 // that set holds the most probable class at least: an empty one says that the model is right more
-// often than its target requires, and no label has shown that. A follower has none for ever.
+// often than its target requires, and no label has shown that. A follower never has a label.
 func (c *CoverageController) Threshold(u Uncertainty) Uncertainty {
 	c.mu.Lock()
 	defer c.mu.Unlock()

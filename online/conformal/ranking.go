@@ -52,14 +52,6 @@ func (r *ranking) nextOfSet(threshold float64, neverEmpty bool) bool {
 	return r.next() && (r.score <= threshold || first && neverEmpty)
 }
 
-// setSize is the number of classes of a set.
-func setSize(threshold float64, neverEmpty bool, probs, x []float64) (size int) {
-	for r := newRanking(probs, x); r.nextOfSet(threshold, neverEmpty); {
-		size++
-	}
-	return size
-}
-
 // scoreOf is the nonconformity score of a class; a class beyond the probabilities
 // has the largest, 1.
 func scoreOf(class int, probs, x []float64) float64 {

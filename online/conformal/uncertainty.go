@@ -90,8 +90,11 @@ func (m *PredictionMeta) Holds(probs, x []float64, class int) bool {
 
 // Size is the number of classes in the set that was published with a prediction of x. Shapes as
 // of Uncertainty.AppendSet.
-func (m *PredictionMeta) Size(probs, x []float64) int {
-	return setSize(m.Threshold, m.NeverEmpty, probs, x)
+func (m *PredictionMeta) Size(probs, x []float64) (size int) {
+	for r := newRanking(probs, x); r.nextOfSet(m.Threshold, m.NeverEmpty); {
+		size++
+	}
+	return size
 }
 
 // Decide returns the decision that was published with a prediction of x, now that the class of

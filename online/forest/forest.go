@@ -46,10 +46,10 @@ type Learner struct {
 	places      []uint8 // trees×room of the ring  leaf of each stored sample; follows from trees and ring
 	random      random
 
-	leaves []uint8   // trees  scratch
-	logs   []float64 // C  scratch
-	miss   []float32 // C  scratch
-	split  splitter
+	leaves   []uint8   // trees  scratch
+	logs     []float64 // C  scratch
+	gradient []float32 // C  scratch
+	split    splitter
 }
 
 // New returns a learner of a forest without samples, which keeps view up to date.
@@ -71,7 +71,7 @@ func (l *Learner) setForest(f *model.Forest) {
 	l.publishTuned()
 	c := f.Classes
 	if len(l.logs) != c {
-		l.logs, l.miss = make([]float64, c), make([]float32, c)
+		l.logs, l.gradient = make([]float64, c), make([]float32, c)
 		l.split.sides = make([]float64, 2*c)
 	}
 }

@@ -134,7 +134,7 @@ func (l *Learner) tuneBy(answers []float64, row []float32, leaves []uint8, label
 	if l.members != nil {
 		t.scratch = l.members.MeanTo(l.logs, answers, row, t.scratch)
 	}
-	l.missed(label, weight)
+	l.differentiate(label, weight)
 	l.descend(t.forest, t.squares, t.biasSquares, leaves, rate*float32(l.knowing(label)))
 }
 

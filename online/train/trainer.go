@@ -323,13 +323,10 @@ func (t *Trainer) Step() (n int, err error) {
 	}
 	rows := t.order[t.next:min(t.next+t.batch, t.n)]
 	full := len(rows) == t.n
-	if full && t.pass == 0 && t.next == 0 {
-		for range t.how.Settle {
-			if err := t.update(rows, false); err != nil {
-				return 0, err
-			}
+	if full && t.pass == 0 {
+		if err := t.settle(rows); err != nil {
+			return 0, err
 		}
-		t.sum = 0
 	}
 	if err := t.update(rows, t.how.Rate > 0); err != nil {
 		return 0, err
@@ -339,15 +336,23 @@ func (t *Trainer) Step() (n int, err error) {
 		t.curve = append(t.curve, t.sum/float64(t.n))
 		t.pass, t.next, t.sum = t.pass+1, 0, 0
 		if full && t.Done() {
-			for range t.how.Settle {
-				if err := t.update(rows, false); err != nil {
-					return 0, err
-				}
+			if err := t.settle(rows); err != nil {
+				return 0, err
 			}
-			t.sum = 0
 		}
 	}
 	return len(rows), nil
+}
+
+// settle updates the sites of all samples alone, without counting their log evidence.
+func (t *Trainer) settle(rows []int) error {
+	for range t.how.Settle {
+		if err := t.update(rows, false); err != nil {
+			return err
+		}
+	}
+	t.sum = 0
+	return nil
 }
 
 // shuffle orders the samples of a pass, by the seed and the pass alone. A full
