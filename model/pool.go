@@ -56,7 +56,7 @@ type forecast struct {
 }
 
 // expect stores the distributions of the label that comes ahead labels after the last
-// one in b.paths; false if the order or the place is unknown.
+// one in f.paths; false if the order or the place is unknown.
 //
 // The first goes there by steps of powers of two, the longest first, each with the
 // moves that were counted at its own distance: at most MaxSteps products of O(C²). The
@@ -93,7 +93,7 @@ func (f *forecast) expect(o *Order, ahead int) bool {
 	return true
 }
 
-// weighPaths sets b.ratio by the mixture of the paths.
+// weighPaths sets f.ratio by the mixture of the paths.
 func (f *forecast) weighPaths(o *Order) {
 	c := len(f.pi)
 	for k, pi := range f.pi {
@@ -101,25 +101,25 @@ func (f *forecast) weighPaths(o *Order) {
 	}
 }
 
-// foresee stores in b the forecasts of frequencies and order of the labels for a sample
+// foresee stores in f the forecasts of frequencies and order of the labels for a sample
 // that comes ahead labels after the last one (0: unknown).
-func (p *Posterior) foresee(ahead int, b *forecast) {
-	b.pi = p.FrequenciesTo(b.pi)
-	b.chained = b.expect(&p.Pool.Order, ahead)
-	b.recent = append(b.recent[:0], p.Pool.Order.Recent...)
+func (p *Posterior) foresee(ahead int, f *forecast) {
+	f.pi = p.FrequenciesTo(f.pi)
+	f.chained = f.expect(&p.Pool.Order, ahead)
+	f.recent = append(f.recent[:0], p.Pool.Order.Recent...)
 }
 
 // pool replaces the mixture's probabilities in dst by the pool's, after foresee, and leaves
-// the answer of each member in b.members.
-func (p *Posterior) pool(dst []float64, b *forecast) {
-	b.reserve(len(dst))
+// the answer of each member in f.members.
+func (p *Posterior) pool(dst []float64, f *forecast) {
+	f.reserve(len(dst))
 	for k := range dst {
-		b.logp[k] = math.Log(max(dst[k], floorProb))
+		f.logp[k] = math.Log(max(dst[k], floorProb))
 	}
-	if b.chained {
-		b.weighPaths(&p.Pool.Order)
+	if f.chained {
+		f.weighPaths(&p.Pool.Order)
 	}
-	p.combine(dst, b)
+	p.combine(dst, f)
 }
 
 // reserve makes room for c classes.
@@ -129,15 +129,15 @@ func (f *forecast) reserve(c int) {
 }
 
 // combine stores the mixture of the members' answers in dst.
-func (p *Posterior) combine(dst []float64, b *forecast) {
+func (p *Posterior) combine(dst []float64, f *forecast) {
 	c := len(dst)
 	clear(dst)
 	for m, member := range Members {
-		q := b.members[m*c : (m+1)*c]
-		if !b.chained && member.Persistence > 0 { // as the member that ignores the chain
-			copy(q, b.members[member.unordered()*c:][:c])
+		q := f.members[m*c : (m+1)*c]
+		if !f.chained && member.Persistence > 0 { // as the member that ignores the chain
+			copy(q, f.members[member.unordered()*c:][:c])
 		} else {
-			member.answer(q, b.logp, b.ratio)
+			member.answer(q, f.logp, f.ratio)
 		}
 		for k, v := range q {
 			dst[k] += p.Pool.Weights[m] * v

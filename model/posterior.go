@@ -120,8 +120,8 @@ type Posterior struct {
 	N           uint64            // samples learnt
 	Latent      []int             // class of each latent function
 	Bases       []*Basis          // one that all latent functions share, or one each; empty before the model is built: class frequencies answer then
-	Scale       Scale             //
-	Calibration *Calibration      // of the features, before Scale; nil: there is none
+	Scale       Scale             // of the features
+	Calibration *Calibration      // of the features, before Scale; nil: none
 	Bank        []Gaussian        // one a horizon
 	Weights     []float64         // of the horizons, sum 1
 	Pool        Pool              // the correction of the mixture of the horizons

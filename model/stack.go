@@ -106,7 +106,7 @@ func (p *Posterior) mix(dst []float64, ws *Workspace) {
 
 // expertsTo stores log e_jk of the first experts in dst, as many as it has room for.
 func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
-	s, b, c := &p.Pool.Stack, &ws.forecast, len(p.Names)
+	s, f, c := &p.Pool.Stack, &ws.forecast, len(p.Names)
 	features, rest := dst[:p.featureExperts()*c], dst[p.featureExperts()*c:]
 	if ws.predicted.n > 0 {
 		copy(features, ws.predicted.experts[ws.answer.row*len(features):])
@@ -120,15 +120,15 @@ func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
 		return
 	}
 	for k := range c {
-		rest[k] = max(b.ratio[k], floorChained)
+		rest[k] = max(f.ratio[k], floorChained)
 	}
 	for j := range RecentMemories {
-		row, n := b.recent[j*c:(j+1)*c], 0.0
+		row, n := f.recent[j*c:(j+1)*c], 0.0
 		for _, v := range row {
 			n += v
 		}
 		for k, v := range row {
-			rest[(j+1)*c+k] = math.Log((v + recentPrior*b.pi[k]) / ((n + recentPrior) * b.pi[k]))
+			rest[(j+1)*c+k] = math.Log((v + recentPrior*f.pi[k]) / ((n + recentPrior) * f.pi[k]))
 		}
 	}
 }
