@@ -18,7 +18,7 @@ const (
 // slopes are log p and its first four derivatives in f.
 type slopes [5]float64
 
-// Variance is the derivative of log ∫ p(y|f+√v z) N(z) dz in v, ½(l₂ + l₁²), by the heat
+// variance is the derivative of log ∫ p(y|f+√v z) N(z) dz in v, ½(l₂ + l₁²), by the heat
 // equation; firstInVariance and secondInVariance are those of l₁ and l₂.
 func (s *slopes) variance() float64        { return 0.5 * (s[2] + s[1]*s[1]) }
 func (s *slopes) firstInVariance() float64 { return 0.5*s[3] + s[1]*s[2] }

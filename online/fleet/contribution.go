@@ -112,7 +112,7 @@ func (c *Contribution) site(h, k int) []byte {
 
 // Put stores the sites of horizon h and class k. The error is model.ErrFactor for a
 // precision that is not positive semi-definite, ErrContribution for one that is too
-// large. Numbers of 16 bits are rounded to whole siteUnits before.
+// large. Numbers of 16 bits are rounded to multiples of siteUnit before.
 //
 //	a  M×M, lower triangle: A; it is overwritten
 //	b  M; it is overwritten

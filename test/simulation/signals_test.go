@@ -25,8 +25,8 @@ type rows struct {
 	exact    bool // no process ended before all was committed: the samples are those of rows, in their order
 }
 
-// signalFaults are the faults after which the samples are the same, and those that lose
-// the windows in progress.
+// harmless are the faults after which the samples of signals are the same; losing are those
+// that lose the windows in progress.
 var (
 	harmless = []string{"cut", "cut", "stall", "refuse", "stop", "reload", "takeover"}
 	losing   = []string{"kill", "kill before", "kill after", "power", "slow disk", "broken disk"}
