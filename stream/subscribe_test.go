@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -179,6 +180,32 @@ func TestSubscriptionRefused(t *testing.T) {
 	p.send("factory/p7/vibration", `{"id":"a","features":[1,0]}`)
 	p.send("factory/p7/label", `{"id":"a","label":"ok"}`)
 	eventually(t, "a label", func() bool { return d.Stats().Learned == 2 })
+}
+
+// endingHook is a broker that ends the connection of a client that subscribes, as RabbitMQ does where its
+// access list forbids a topic.
+type endingHook struct{ auth.AllowHook }
+
+func (h *endingHook) Provides(b byte) bool {
+	return b == mochi.OnSubscribe || h.AllowHook.Provides(b)
+}
+
+func (h *endingHook) OnSubscribe(client *mochi.Client, pk packets.Packet) packets.Packet {
+	client.Stop(errors.New("forbidden"))
+	return pk
+}
+
+func TestSubscriptionEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	b := newMochi(t, nil, new(endingHook))
+	b.start(t)
+	d := startNode(t, b, newFakeJournal(), nil)
+	eventually(t, "the cause in the log", func() bool {
+		return strings.Contains(string(d.log.tail(1<<20)), "before it has granted the subscriptions; its log has the reason: does its access list forbid a topic?")
+	})
+	if log := string(d.log.tail(1 << 20)); strings.Contains(log, "same client_id?") {
+		t.Errorf("a clash of clients is reported: %s", log)
+	}
 }
 
 func TestClientIDClash(t *testing.T) {

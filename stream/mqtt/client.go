@@ -162,6 +162,7 @@ func (c *Client) RefusedFilters() (filters []string, known bool) {
 func (c *Client) Run(ctx context.Context) {
 	short := 0 // number of short connections in a row
 	taken := 0 // number of them that another client may have taken over
+	asked := 0 // number of connections in a row that ended before the subscriptions were granted
 	pause := firstRetry / 2
 	for ctx.Err() == nil {
 		conn, err := c.connect(ctx)
@@ -192,7 +193,10 @@ func (c *Client) Run(ctx context.Context) {
 			if taken++; !conn.mayBeTaken(broken, lasted) {
 				taken = 0
 			}
-			c.reportLoss(err, taken)
+			if asked++; conn.Subscribed() || len(c.wanted()) == 0 {
+				asked = 0
+			}
+			c.reportLoss(err, taken, asked >= clashAfter)
 			pause = min(firstRetry<<min(short, 10), c.Config.MaxReconnectInterval)
 		}
 		// Half of the pause is random, so that the clients of a restarted broker do

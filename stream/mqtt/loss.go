@@ -12,19 +12,27 @@ import (
 
 const maxLogged = 8 // reasons for losses and failures; more are logged again
 
-const clashAdvice = "the broker ends the connection repeatedly within seconds; its log has the reason: does another client use the same client_id? Set mqtt.client_id to a value that no other client has."
+const (
+	clashAdvice   = "the broker ends the connection repeatedly within seconds; its log has the reason: does another client use the same client_id? Set mqtt.client_id to a value that no other client has."
+	refusalAdvice = "the broker ends the connection repeatedly, and before it has granted the subscriptions; its log has the reason: does its access list forbid a topic? edge check --connect names it."
+)
 
-// reportLoss notes why there is no connection, and reports a clash of clients; taken is the number of
-// connections in a row that another client may have taken over.
-func (c *Client) reportLoss(err error, taken int) {
+// reportLoss notes why there is no connection, and reports a clash of clients, or a topic that the
+// broker forbids in this way, as RabbitMQ does; taken is the number of connections in a row that
+// another client may have taken over; asking: the latest ones ended before the subscriptions were granted.
+func (c *Client) reportLoss(err error, taken int, asking bool) {
+	event, detail, advice := "client_id_clash", c.ID, clashAdvice
+	if asking {
+		event, detail, advice = "subscription_refused", strings.Join(c.wanted(), ", "), refusalAdvice
+	}
 	why := fmt.Sprintf("lost: %v", err)
 	if taken >= clashAfter {
-		why += "; " + clashAdvice
+		why += "; " + advice
 	}
 	c.failure.Store(&why)
 	if taken == clashAfter {
-		c.Event("client_id_clash", c.ID)
-		c.Log.Error(clashAdvice, "client_id", c.ID)
+		c.Event(event, detail)
+		c.Log.Error(advice, "client_id", c.ID)
 	}
 }
 
