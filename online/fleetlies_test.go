@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"context"
-	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -239,8 +237,7 @@ func unpacked(f testing.TB, data []byte) []byte {
 
 // sealed repairs the checksum.
 func sealed(data []byte) []byte {
-	body := data[:len(data)-4]
-	return binary.LittleEndian.AppendUint32(slices.Clone(body), crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
+	return wire.AppendChecksum(slices.Clone(data[:len(data)-wire.ChecksumBytes]), 0)
 }
 
 // A contribution of which some bytes have been changed, with a valid checksum, harms no

@@ -11,21 +11,9 @@ import (
 
 	"edge/internal/dataset"
 	"edge/lab"
+	"edge/lab/labtest"
 	"edge/test/files"
 )
-
-// waveform returns n rows of the demo's sensors, of all its classes or of the first two.
-func waveform(classes, n int) *lab.Data {
-	w := dataset.NewWaveform(3)
-	d := &lab.Data{D: dataset.WaveformFeatures, C: classes}
-	for row := (dataset.Row{}); d.N() < n; {
-		w.Next(&row)
-		if y := int(row.Label[0] - '0'); y < classes {
-			d.X, d.Y = append(d.X, row.X...), append(d.Y, y)
-		}
-	}
-	return d
-}
 
 // Every method learns: its loss on held-back rows is far below that of the class
 // frequencies. That of VTP2 does not: its largest value is at predictions of 1/2.
@@ -41,7 +29,7 @@ func TestMethodsLearn(t *testing.T) {
 			if m.Name == "tp-grid" { // the slowest one, and the one that needs fewest updates
 				cfg.Updates = 4
 			}
-			s := Splits{Dataset: "waveform", Data: waveform(classes, 120), Config: cfg}
+			s := Splits{Dataset: "waveform", Data: labtest.Waveform(120, classes), Config: cfg}
 			r, err := s.run(t.Context(), &m, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -100,7 +88,7 @@ func TestJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, cfg := waveform(3, 60), Config{Inducing: 0.1, Train: 0.5, Seed: 1, Updates: 3}
+	d, cfg := labtest.Waveform(60, 3), Config{Inducing: 0.1, Train: 0.5, Seed: 1, Updates: 3}
 	compare := func(ctx context.Context, cfg Config) (*Cell, error) {
 		j, err := OpenJournal(path)
 		if err != nil {

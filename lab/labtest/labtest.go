@@ -1,5 +1,5 @@
 // Package labtest holds the helpers that the tests of the laboratory share: the problems of golden
-// vectors, and comparisons.
+// vectors, rows of sensors, and comparisons.
 package labtest
 
 import (
@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"edge/internal/dataset"
 	"edge/lab"
 	"edge/model"
 	"edge/test/golden"
@@ -103,6 +104,18 @@ func Converged[T interface {
 		t.Fatal(err)
 	}
 	return a
+}
+
+// Waveform returns n rows of the demo's sensors, of the first classes.
+func Waveform(n, classes int) *lab.Data {
+	w, d := dataset.NewWaveform(3), &lab.Data{D: dataset.WaveformFeatures, C: classes}
+	for row := (dataset.Row{}); d.N() < n; {
+		w.Next(&row)
+		if y := int(row.Label[0] - '0'); y < classes {
+			d.X, d.Y = append(d.X, row.X...), append(d.Y, y)
+		}
+	}
+	return d
 }
 
 // Table is a matrix of rows.

@@ -10,18 +10,14 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"edge/internal/dataset"
 	"edge/lab"
+	"edge/lab/labtest"
 	"edge/test/golden"
 )
 
 // problem is 60 rows of the waveform stream, with that many kernels.
 func problem(kernels, updates int) *lab.Problem {
-	w, d := dataset.NewWaveform(3), &lab.Data{D: dataset.WaveformFeatures, C: 3}
-	for row := (dataset.Row{}); d.N() < 60; {
-		w.Next(&row)
-		d.X, d.Y = append(d.X, row.X...), append(d.Y, int(row.Label[0]-'0'))
-	}
+	d := labtest.Waveform(60, 3)
 	return &lab.Problem{Data: d, Start: lab.Start(d, 6, kernels, rand.New(rand.NewPCG(1, 1))), Updates: updates}
 }
 

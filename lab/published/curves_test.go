@@ -13,21 +13,11 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"edge/internal/dataset"
 	"edge/lab"
 	"edge/lab/compare"
+	"edge/lab/labtest"
 	"edge/model"
 )
-
-// waveform returns n rows of the demo's sensors.
-func waveform(n int) *lab.Data {
-	w, d := dataset.NewWaveform(3), &lab.Data{D: dataset.WaveformFeatures, C: 3}
-	for row := (dataset.Row{}); d.N() < n; {
-		w.Next(&row)
-		d.X, d.Y = append(d.X, row.X...), append(d.Y, int(row.Label[0]-'0'))
-	}
-	return d
-}
 
 // constant is a classifier whose score is its number of updates.
 type constant int
@@ -99,7 +89,7 @@ func TestMoments(t *testing.T) {
 // The log evidence of each schedule rises.
 func TestEvidence(t *testing.T) {
 	cfg := compare.Config{Inducing: 0.2, Train: 0.9, Seed: 1, Updates: 8}
-	curves, err := Evidence(t.Context(), waveform(60), cfg, func() {})
+	curves, err := Evidence(t.Context(), labtest.Waveform(60, 3), cfg, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +131,7 @@ func TestBatches(t *testing.T) {
 	c := DefaultBatches()
 	c.Inducing, c.Splits, c.Seconds, c.Points, c.Train = []int{2, 5}, 2, 0.02, 3, 0.5
 	done := 0
-	curves, err := Batches(t.Context(), waveform(60), c, func(string) { done++ })
+	curves, err := Batches(t.Context(), labtest.Waveform(60, 3), c, func(string) { done++ })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +144,7 @@ func TestBatches(t *testing.T) {
 func TestMinibatches(t *testing.T) {
 	c := DefaultMinibatches()
 	c.Inducing, c.Seconds, c.Points, c.Batch, c.Shared = []int{5}, 0.03, 3, 20, true
-	d := waveform(90)
+	d := labtest.Waveform(90, 3)
 	learn, judge := d.Rows(span(0, 60)), d.Rows(span(60, 90))
 	compare.Standardise(learn, judge)
 	curves, err := Minibatches(t.Context(), learn, judge, c, func(string) {})
@@ -250,7 +240,7 @@ func TestDraw(t *testing.T) {
 
 // Each method with inducing points keeps the parameters that it is told to.
 func TestParametersAreHeld(t *testing.T) {
-	d := waveform(60)
+	d := labtest.Waveform(60, 3)
 	methods, err := compare.Named([]string{"sep", "sep-pairs", "sep-robust", "ep", "ep-outer", "rep", "gfitc", "sep-stochastic", "ep-stochastic", "vi", "vi-stochastic", "vi-natural"})
 	if err != nil {
 		t.Fatal(err)
