@@ -2,10 +2,10 @@
 // factors of a class share one site exp(−½ e·(A_k/n_k) e + e·b_k/n_k) in its whitened values.
 //
 // The factors are pairs of classes or the robust likelihood. n_k is the number of factors
-// that share the site: the paper counts all N(C−1) pairs for every class (Total), although
-// class k takes part in N + N_k(C−2) of them (Touched); of robust factors there are N, and
-// of the sites of package online/sep, one for each observation and class from the product of
-// its pairs (Merged), too.
+// that share the site. The paper counts all N(C−1) pairs for every class (Total), although
+// class k takes part in N + N_k(C−2) of them (Touched). There are N robust factors (Robust),
+// and N sites as in package online/sep, one for each observation and class, of the product of
+// its pairs (Merged).
 //
 // Memory C M², however many rows; a sweep costs C(N M² + 3 M³).
 //

@@ -21,10 +21,10 @@ const mostAhead = int64(time.Minute)
 func (s *Stage) hold(d *device, m *Message, r *Row) {
 	every := int64(s.cfg.Hold.Every)
 	if most := m.Arrived + mostAhead; d.near() && d.tick != 0 && d.tick <= most && r.Time > most {
-		s.ticks(d, m.Arrived, false)
+		s.ticks(d, m.Arrived)
 		d.tick = r.Time - 1 - mod(r.Time-1, every)
 	}
-	s.ticks(d, r.Time, true)
+	s.ticks(d, r.Time-1)
 	d.valueAt = max(d.valueAt, r.Time)
 	for _, i := range s.opts.Inputs[m.Input].Signals {
 		if r.Absent != nil && r.Absent[i] {
@@ -62,14 +62,11 @@ func (s *Stage) hold(d *device, m *Message, r *Row) {
 	}
 }
 
-// ticks makes the rows at fixed times up to t, or with before those before t alone.
-func (s *Stage) ticks(d *device, t int64, before bool) {
+// ticks makes the rows at fixed times up to t.
+func (s *Stage) ticks(d *device, t int64) {
 	every := int64(s.cfg.Hold.Every)
 	if every == 0 || d.tick == 0 {
 		return
-	}
-	if before {
-		t--
 	}
 	silence := s.longestSilence()
 	for made, next := 0, d.tick+every; next <= t; made, next = made+1, next+every {

@@ -11,6 +11,12 @@ import (
 // with it: it is no character.
 const unsettled = "\x00"
 
+// rowLabel is the label of a row or sample; the zero value: it has none.
+type rowLabel struct {
+	text   string
+	sticky bool // it is a state
+}
+
 // run is a number of successive rows with one label.
 type run struct {
 	label string
@@ -96,13 +102,13 @@ func (s *Stage) count(r run) {
 	s.tally = append(s.tally, r)
 }
 
-// State configures labels that are a state: the last word counts until another comes.
+// State configures labels that are a state: the latest counts until another comes.
 type State struct {
-	MaxAge time.Duration // after which the last word is none; 0: never
+	MaxAge time.Duration // after which it counts no more; 0: never
 	Settle time.Duration // after a change, rows have no label, and no window with them
 }
 
-// states are the last words of the devices.
+// states are the latest labels of the devices.
 type states struct {
 	State
 	most int // devices
@@ -112,12 +118,12 @@ type states struct {
 type state struct {
 	label string
 	since int64 // of the last change
-	at    int64 // of the last word
+	at    int64 // of the latest label
 }
 
 func newStates(config State, most int) states { return states{config, most, map[string]*state{}} }
 
-// set sets the word of a device, or with "" of all devices that have none of their own.
+// set sets the label of a device, or with "" of all devices that have none of their own.
 func (s *states) set(device, label string, now int64, kept bool) {
 	st := s.of[device]
 	if st == nil {
@@ -135,10 +141,10 @@ func (s *states) set(device, label string, now int64, kept bool) {
 	st.at = now
 }
 
-// names returns the devices with a word, sorted.
+// names returns the devices with a label, sorted.
 func (s *states) names() []string { return field.Names(s.of) }
 
-// dropOldest drops the word that came longest ago, but not that of all devices.
+// dropOldest drops the label that came longest ago, but not that of all devices.
 func (s *states) dropOldest() {
 	oldest := ""
 	for _, name := range s.names() {
@@ -149,10 +155,10 @@ func (s *states) dropOldest() {
 	delete(s.of, oldest)
 }
 
-// at returns the label of a row of a device at t, and whether there is one.
-func (s *states) at(device string, t int64) (label string, sticky bool) {
+// at returns the label of a row of a device at t.
+func (s *states) at(device string, t int64) rowLabel {
 	if len(s.of) == 0 {
-		return "", false
+		return rowLabel{}
 	}
 	st := s.of[device]
 	if st == nil {
@@ -160,9 +166,9 @@ func (s *states) at(device string, t int64) (label string, sticky bool) {
 	}
 	switch {
 	case st == nil || st.label == "" || t < st.since || s.MaxAge > 0 && t-st.at > int64(s.MaxAge):
-		return "", false
+		return rowLabel{}
 	case t-st.since < int64(s.Settle):
-		return unsettled, true
+		return rowLabel{unsettled, true}
 	}
-	return st.label, true
+	return rowLabel{st.label, true}
 }

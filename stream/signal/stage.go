@@ -197,7 +197,7 @@ func (s *Stage) Clock(now int64) []Sample {
 	for d := range s.latest {
 		if d.due != 0 && d.due <= now {
 			if s.cfg.Hold.Every > 0 {
-				s.ticks(d, now-d.lag-s.grace(), false)
+				s.ticks(d, now-d.lag-s.grace())
 			} else {
 				s.closeBefore(d, now-d.lag-s.grace())
 			}
@@ -218,7 +218,7 @@ func (s *Stage) SetState(device, label string, now int64, kept, awaited bool) []
 	s.reset()
 	for d := range s.latest {
 		if !kept && !awaited && d.near() && (device == "" || d.name == device) { // others live at another time
-			s.ticks(d, now-1-d.lag, false)
+			s.ticks(d, now-1-d.lag)
 			s.schedule(d)
 		}
 	}
@@ -236,7 +236,7 @@ func (s *Stage) EndLabel(name string, now int64, awaited bool) []Sample {
 	}
 	d := e.Value.(*device)
 	if !awaited && d.near() {
-		s.ticks(d, now-1-d.lag, false)
+		s.ticks(d, now-1-d.lag)
 		s.schedule(d)
 	}
 	d.label = heldLabel{}
@@ -264,37 +264,37 @@ func (s *Stage) row(d *device, t int64, x []float64, label string) {
 		}
 		s.now = s.formulas.Append(s.now, d.memory, &row)
 	}
-	sticky := false
+	l := rowLabel{text: label}
 	if label == "" {
-		label, sticky = s.states.at(d.name, t)
+		l = s.states.at(d.name, t)
 	}
 	switch length := s.cfg.Window.Length; {
 	case !length.Set():
 		d.note(t)
 		if slices.ContainsFunc(s.now, func(v float64) bool { return !math.IsNaN(v) }) {
-			if label == unsettled {
-				label, sticky = "", false
+			if l.text == unsettled {
+				l = rowLabel{}
 			}
-			s.emit(d, s.kind(), t, t, label, sticky)
+			s.emit(d, s.kind(), t, t, l)
 		} else {
 			s.counts.Unvalued.Add(1)
 		}
 		return
 	case length.Rows > 0:
-		s.rowByCount(d, t, label, sticky)
+		s.rowByCount(d, t, l)
 	case length.Time > 0:
-		s.rowByTime(d, t, label, sticky)
+		s.rowByTime(d, t, l)
 	default:
 		if d.rows == 0 {
 			d.window.starts = append(d.window.starts, t)
 		}
-		s.push(d, t, label, sticky)
+		s.push(d, t, l)
 	}
 }
 
 // emit appends a sample of a device with the features of its window, if there is one, and
 // the last values of the other signals, which s.now or the device has.
-func (s *Stage) emit(d *device, kind byte, start, t int64, label string, sticky bool) {
+func (s *Stage) emit(d *device, kind byte, start, t int64, l rowLabel) {
 	from := len(s.arena)
 	s.arena = s.windowFeatures(s.arena, d)
 	row := s.now
@@ -325,7 +325,7 @@ func (s *Stage) emit(d *device, kind byte, start, t int64, label string, sticky 
 		course = s.columns.drawn[before:]
 	}
 	s.counts.Samples.Add(1)
-	s.out = append(s.out, Sample{Device: d.name, ID: s.id(d, kind, t), Start: start, Time: t, X: x, Label: label, Sticky: sticky, Own: !d.arrival, Course: course})
+	s.out = append(s.out, Sample{Device: d.name, ID: s.id(d, kind, t), Start: start, Time: t, X: x, Label: l.text, Sticky: l.sticky, Own: !d.arrival, Course: course})
 }
 
 // kind returns the character between device and time in the id of a row.

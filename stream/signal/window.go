@@ -34,27 +34,27 @@ func (w *window) rows() int {
 	return len(w.values) / max(w.width, 1)
 }
 
-// label notes the label of the latest row, "" for none.
-func (w *window) label(label string, sticky bool) {
-	w.runs = pushRun(w.runs, label)
-	if label != "" {
-		w.sticky = sticky
+// label notes the label of the latest row.
+func (w *window) label(l rowLabel) {
+	w.runs = pushRun(w.runs, l.text)
+	if l.text != "" {
+		w.sticky = l.sticky
 	}
 }
 
 // push appends the windowed signals of a row.
-func (s *Stage) push(d *device, t int64, label string, sticky bool) {
+func (s *Stage) push(d *device, t int64, l rowLabel) {
 	w := &d.window
 	copy(d.row, s.now)
 	for _, i := range s.windowed {
 		w.values = append(w.values, s.now[i])
 	}
-	w.label(label, sticky)
+	w.label(l)
 	d.note(t)
 }
 
 // rowByCount adds a row to a window of a number of rows, which replaces the oldest.
-func (s *Stage) rowByCount(d *device, t int64, label string, sticky bool) {
+func (s *Stage) rowByCount(d *device, t int64, l rowLabel) {
 	w, n, hop := &d.window, s.cfg.Window.Length.Rows, s.cfg.Hop().Rows
 	if d.rows >= n { // bounded: an int of 32 bits counts 25 days of 1 kHz
 		d.rows = n + (d.rows-n)%hop
@@ -63,7 +63,7 @@ func (s *Stage) rowByCount(d *device, t int64, label string, sticky bool) {
 		w.starts = append(w.starts, t)
 	}
 	if d.rows < n {
-		s.push(d, t, label, sticky)
+		s.push(d, t, l)
 	} else {
 		copy(d.row, s.now)
 		for j, i := range s.windowed {
@@ -71,7 +71,7 @@ func (s *Stage) rowByCount(d *device, t int64, label string, sticky bool) {
 		}
 		w.at = (w.at + 1) % n
 		w.runs = popRuns(w.runs, 1)
-		w.label(label, sticky)
+		w.label(l)
 		d.note(t)
 	}
 	if d.rows >= n && (d.rows-n)%hop == 0 {
@@ -81,7 +81,7 @@ func (s *Stage) rowByCount(d *device, t int64, label string, sticky bool) {
 }
 
 // rowByTime closes the windows that end at or before a row, and adds it.
-func (s *Stage) rowByTime(d *device, t int64, label string, sticky bool) {
+func (s *Stage) rowByTime(d *device, t int64, l rowLabel) {
 	w := &d.window
 	now := append(s.spare[:0], s.now...) // closing a window uses s.now
 	s.spare = now
@@ -96,7 +96,7 @@ func (s *Stage) rowByTime(d *device, t int64, label string, sticky bool) {
 		w.dropRows(w.at + 1)
 	}
 	w.times = append(w.times, t)
-	s.push(d, t, label, sticky)
+	s.push(d, t, l)
 }
 
 // closeBefore closes the windows of a device that end at or before t. The last window
@@ -150,8 +150,8 @@ func (s *Stage) closeMessage(d *device) {
 
 // closeWindow makes the sample of the last n rows.
 func (s *Stage) closeWindow(d *device, kind byte, start, t int64, n int) {
-	label := s.windowLabel(d, n)
-	s.emit(d, kind, start, t, label, label != "" && d.window.sticky)
+	text := s.windowLabel(d, n)
+	s.emit(d, kind, start, t, rowLabel{text, text != "" && d.window.sticky})
 }
 
 // firstFrom returns the index of the first row at or after t.
