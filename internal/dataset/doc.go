@@ -11,7 +11,8 @@
 //	format.go      Format: the meaning of the columns; options.go has it from flags,
 //	               configured.go from a configuration
 //	raw.go         Raw: files of signals, whose samples a stage makes; rawfile.go
-//	               reads them, rawrow.go gives their rows, detect.go finds out
+//	               reads them, rawline.go their lines, rawrow.go gives their rows,
+//	               detect.go finds out whether a file is one
 //	selection.go   Selection: first rows, shuffle; ReadAll
 //	warning.go     what a user should check; rising.go finds features that rise with
 //	               every row, filler.go values such as -999, alike.go labels spelt alike

@@ -50,8 +50,7 @@ func (t Tally) Unlabelled(path string) error {
 	return fmt.Errorf("%s: %w with a label: %s%s", path, ErrNoSample, t, remedy)
 }
 
-// String returns the tally as edge windows prints it, without counts that are usually 0 and
-// are 0.
+// String returns the tally as edge windows prints it. Of the rarer counts it has those above 0.
 func (t Tally) String() string {
 	what := "sample"
 	if t.Windows {

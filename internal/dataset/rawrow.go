@@ -42,7 +42,7 @@ func (d *File) NextRaw(row *RawRow) error {
 			break
 		}
 	}
-	row.Number, row.Device, row.Time, row.Label = d.read, r.sender, r.at, r.word
+	row.Number, row.Device, row.Time, row.Label = d.read, r.line.device, r.line.time, r.line.label
 	row.Cells = row.Cells[:0]
 	for i := range r.sources {
 		s := &r.sources[i]
