@@ -19,6 +19,7 @@ const (
 	publisherPolling  = 10 * time.Millisecond
 	firstReconnect    = 50 * time.Millisecond // doubled after each failure
 	longestReconnect  = time.Second
+	maxUnacknowledged = 8   // connections in a row that end without an acknowledgement before it gives up
 	publisherClose    = 250 // milliseconds for packets on their way when it disconnects
 )
 
@@ -36,6 +37,8 @@ type Publisher struct {
 	mu       sync.Mutex
 	client   *Client    // of the present connection; nil without a connection
 	inflight []*publish // messages that the broker has not acknowledged, in order
+	acked    int        // messages that it has acknowledged
+	failed   error      // why there are no more connections
 }
 
 // publish is an unacknowledged message.
@@ -99,9 +102,11 @@ func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, subscribed
 	return lost, subscribed, nil
 }
 
-// reconnect replaces each lost connection, until the publisher is closed.
+// reconnect replaces each lost connection, until the publisher is closed. After connections that ended
+// without an acknowledgement it waits, and gives up at last: RabbitMQ ends them upon a topic that its
+// access list forbids, others upon a message that is too large.
 func (p *Publisher) reconnect(lost chan struct{}) {
-	for {
+	for acked, ended := 0, 0; ; {
 		select {
 		case <-lost:
 		case <-p.open.Done():
@@ -109,7 +114,17 @@ func (p *Publisher) reconnect(lost chan struct{}) {
 		}
 		p.mu.Lock()
 		p.client = nil
+		if ended++; p.acked > acked || len(p.inflight) == 0 {
+			acked, ended = p.acked, 0
+		}
+		if ended >= maxUnacknowledged {
+			p.failed = exit.With(exit.Broker, fmt.Errorf("the broker ends each connection before it acknowledges the message on %s: may this user publish there, and is it not too large? The broker's log has the reason", p.inflight[0].topic))
+		}
+		failed := p.failed != nil
 		p.mu.Unlock()
+		if failed || ended > 0 && timing.Sleep(p.open, min(firstReconnect<<ended, longestReconnect)) != nil {
+			return
+		}
 		var err error
 		for pause := firstReconnect; ; pause = min(2*pause, longestReconnect) {
 			if lost, _, err = p.connect(p.open); err == nil {
@@ -139,6 +154,13 @@ func (p *Publisher) Publish(ctx context.Context, topic string, payload []byte) e
 	}
 }
 
+// failure returns the error after which there are no more connections.
+func (p *Publisher) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
 // send reports false without a connection.
 func (p *Publisher) send(m *publish) bool {
 	p.mu.Lock()
@@ -154,6 +176,9 @@ func (p *Publisher) send(m *publish) bool {
 // waitFor waits until at most limit messages are unacknowledged.
 func (p *Publisher) waitFor(ctx context.Context, limit int) error {
 	for {
+		if err := p.failure(); err != nil {
+			return err
+		}
 		token := p.oldest(limit)
 		if token == nil {
 			return nil
@@ -197,6 +222,7 @@ func (p *Publisher) acknowledge(token paho.Token) error {
 		return nil
 	case err == nil:
 		p.inflight = slices.Delete(p.inflight, 0, 1)
+		p.acked++
 	case p.client != nil && p.client.paho.IsConnectionOpen():
 		return exit.With(exit.Broker, fmt.Errorf("publish: %w", err))
 	}

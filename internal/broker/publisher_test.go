@@ -1,8 +1,10 @@
 package broker_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -55,6 +57,45 @@ func TestPublisherSubscribesInSmallPackets(t *testing.T) {
 		if n += one; one > 8 {
 			t.Errorf("a SUBSCRIBE has %d filters", one)
 		}
+	}
+}
+
+// forbidding is a broker that ends the connection upon a message on the topic forbidden, as RabbitMQ does.
+type forbidding struct{ mochi.HookBase }
+
+func (forbidding) Provides(b byte) bool { return b == mochi.OnPublish }
+
+func (forbidding) OnPublish(client *mochi.Client, p served.Packet) (served.Packet, error) {
+	if p.TopicName == "forbidden" {
+		client.Stop(errors.New("forbidden"))
+		return p, served.ErrNotAuthorized
+	}
+	return p, nil
+}
+
+// A publisher whose message ends each connection says so, and does not connect for ever.
+func TestPublisherGivesUp(t *testing.T) {
+	t.Parallel()
+	b, err := embedded.Start(brokertest.FreeAddress(t), embedded.Options{Hooks: []mochi.Hook{new(auth.AllowHook), new(forbidding)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	pub, err := broker.NewPublisher(t.Context(), brokertest.Config(b.URL()), 1, broker.Listener{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pub.Close()
+	for _, topic := range []string{"allowed", "forbidden"} {
+		if err := pub.Publish(t.Context(), topic, []byte("1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pub.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "the broker ends each connection before it acknowledges the message on forbidden: may") {
+		t.Errorf("%v", err)
+	}
+	if err := pub.Publish(t.Context(), "allowed", nil); err == nil {
+		t.Error("a publisher that has given up takes a message")
 	}
 }
 
