@@ -21,10 +21,10 @@
 // with a reason that is also a metric label. A stream of single values has a joiner,
 // which makes samples of them.
 //
-// Requests. With Control enabled, a node carries out the commands on request/#
-// (command.go): the worker prepares a mutation in the order of receipt, and the
-// committer makes it durable. Commands that take long run in the background
-// (background.go). For Home Assistant each model is a device (package homeassistant).
+// Requests. With Control enabled, a node reads the requests on request/# (request.go)
+// and carries out their commands (command.go): the worker prepares a mutation in the
+// order of receipt, and the committer makes it durable. Commands that take long run in
+// the background (background.go). For Home Assistant each model is a device (package homeassistant).
 //
 // Identity. A sample with an id is learnt once: the journal stores the key of
 // (stream, captured levels, id) with it. A message without an id is a repetition only
