@@ -47,7 +47,7 @@ func (conn *Conn) receive(msg *Message) {
 		return
 	}
 	if c.StateTopic != "" && msg.Topic == c.StateTopic {
-		ended := conn.hearState(msg)
+		ended := conn.receiveState(msg)
 		if msg.QoS == 0 { // otherwise it is of a stream's subscription
 			if !ended || c.Aside == nil || !c.Aside(msg) {
 				msg.Free()

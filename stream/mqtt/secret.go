@@ -12,8 +12,7 @@ import (
 // printed configuration does not reveal it. At most one field is set.
 type Secret struct {
 	// File is the path of a file with the secret; a final line break is ignored, and so is a
-	// byte-order mark.
-	// ${NAME} is replaced by that environment variable, which has to be set.
+	// byte-order mark. ${NAME} is replaced by that environment variable, which has to be set.
 	File string `yaml:"file"`
 	// Env is the name of an environment variable with the secret.
 	Env string `yaml:"env"`

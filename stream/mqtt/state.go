@@ -25,11 +25,11 @@ func (conn *Conn) publishState(state string) *receipt {
 	return conn.retain(conn.client.StateTopic, []byte(state))
 }
 
-// hearState takes a message of the state topic. Another process with the name of this node
+// receiveState takes a message of the state topic. Another process with the name of this node
 // publishes that it is offline when it ends, and the broker keeps that as the state of both.
-// What the broker had kept before the subscription is not news. Other words ask who is there, and are
-// answered as well. It reports whether another process has ended.
-func (conn *Conn) hearState(msg *Message) (ended bool) {
+// A message that the broker had kept before the subscription is no answer to this node's. Any other
+// payload asks for the state, and is answered as well. It reports whether another process has ended.
+func (conn *Conn) receiveState(msg *Message) (ended bool) {
 	if msg.Retained || string(msg.Payload) == stateOnline {
 		return false
 	}

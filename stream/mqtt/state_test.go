@@ -134,7 +134,7 @@ func TestContradictsAnotherClient(t *testing.T) {
 			t.Errorf("the filters have the quality of service %v, want 0 for the state", b.filter)
 		}
 	})
-	bubble("a question who is there is answered, and nobody has ended", t, func(t *testing.T) {
+	bubble("a request for the state is answered, and no other process has ended", t, func(t *testing.T) {
 		b := &denier{says: "\x30\x0d\x00\x07n/statewho?"}
 		b.deny(time.Minute + time.Second)
 		if n := len(b.states); n < 4 || n > 10 || b.states[1] != stateOnline {
