@@ -21,13 +21,14 @@ type Recording struct {
 	Signals             []string
 	Time, Device, Label string // columns; Device and Label may be ""
 	Step                time.Duration
-	Regular             bool // nearly all steps between two rows are Step, the median
-	Labelled            bool // several labels occur
-	Lacking             bool // a row lacks the value of a signal
-	Relative            bool // the times are not those of a clock, but from the start of a recording
-	Days                bool // the times would be days of this century or the last in a spreadsheet, a row each 15 minutes or more often
-	Shared              bool // no time is before that of the row before, and many are the same: the file counts as one of samples
-	Sparse              bool // more than half of the rows have an empty cell, as of values that come on change
+	Regular             bool     // nearly all steps between two rows are Step, the median
+	Labelled            bool     // several labels occur
+	Lacking             bool     // a row lacks the value of a signal
+	Relative            bool     // the times are not those of a clock, but from the start of a recording
+	Days                bool     // the times would be days of this century or the last in a spreadsheet, a row each 15 minutes or more often
+	Rising              []string // columns that rise with every row, as the number of the row does: they are no signals
+	Shared              bool     // no time is before that of the row before, and many are the same: the file counts as one of samples
+	Sparse              bool     // more than half of the rows have an empty cell, as of values that come on change
 }
 
 const (
@@ -62,7 +63,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	if err != nil || at.time < 0 || len(r.Signals) == 0 {
 		return r, false, err
 	}
-	seen := survey{file: d, at: at, last: map[string]int64{}, labels: map[string]bool{}}
+	seen := survey{file: d, at: at, last: map[string]int64{}, labels: map[string]bool{}, numbers: true}
 	for _, name := range r.Signals {
 		seen.signals = append(seen.signals, slices.Index(d.names, name))
 	}
@@ -70,6 +71,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 		record, err := d.record()
 		if errors.Is(err, io.EOF) || seen.rows == detectRows {
 			ok, err := seen.judge(&r)
+			seen.sort(&r, f)
 			return r, ok, err
 		}
 		if err != nil {
@@ -97,19 +99,28 @@ type survey struct {
 	steps         []int64          // of time between two rows of a device
 	first, latest int64            // times of the file's first row and of its last
 	labels        map[string]bool
+	numbers       bool   // all labels are numbers
+	rising        rising // of the signals
+	x             []float64
 }
 
 // add takes the next row. It reports false for one whose time is none.
 func (s *survey) add(record []string) bool {
-	t, isTime := signal.ParseTime(strings.TrimSpace(record[s.at.time]), time.UTC)
+	t, isTime := signal.ParseTime(csvtext.WithPoint(strings.TrimSpace(record[s.at.time])), time.UTC)
 	if !isTime {
 		return false
 	}
 	gap := false
+	s.x = s.x[:0]
 	for _, i := range s.signals {
 		cell := strings.TrimSpace(record[i])
 		gap = gap || cell == ""
 		s.lacking = s.lacking || csvtext.Missing(cell)
+		v, err := csvtext.ParseNumber(cell)
+		if err != nil {
+			v = math.NaN()
+		}
+		s.x = append(s.x, v)
 		if s.words == nil && !isValue(cell) {
 			word := s.file.flagWord(i)
 			s.words = s.file.at(i, fmt.Sprintf("the file looks like one of signals, and column %s has %s: --device %s if it names the device; a stream written by hand can read it by values (map, one_hot or unit); --ignore %s leaves the column out", s.file.column(i), field.Quote(cell), word, word))
@@ -118,6 +129,7 @@ func (s *survey) add(record []string) bool {
 	if gap {
 		s.gaps++
 	}
+	s.rising.add(s.x)
 	device := ""
 	if s.at.device >= 0 {
 		device = strings.Clone(record[s.at.device])
@@ -129,8 +141,11 @@ func (s *survey) add(record []string) bool {
 	if s.rows == 0 {
 		s.first = t
 	}
-	if s.at.label >= 0 && len(s.labels) < 2 {
-		s.labels[strings.Clone(record[s.at.label])] = true
+	if s.at.label >= 0 && len(s.labels) <= maxClasses {
+		label := strings.TrimSpace(record[s.at.label])
+		_, err := csvtext.ParseNumber(label)
+		s.numbers = s.numbers && err == nil
+		s.labels[strings.Clone(label)] = true
 	}
 	s.rows++
 	return true
@@ -147,6 +162,27 @@ func (s *survey) judge(r *Recording) (ok bool, err error) {
 		return false, nil
 	}
 	return s.words == nil, s.words
+}
+
+// sort takes columns that rise with every row from the signals, and a label that no flag names and whose
+// values are numbers and hardly classes to them.
+func (s *survey) sort(r *Recording, f Format) {
+	if s.rows >= risingRows {
+		var signals []string
+		for i, name := range r.Signals {
+			if math.IsNaN(s.rising.last[i]) {
+				signals = append(signals, name)
+			} else {
+				r.Rising = append(r.Rising, name)
+			}
+		}
+		if r.Signals = signals; signals == nil {
+			r.Signals, r.Rising = r.Rising, nil
+		}
+	}
+	if f.Label == "" && r.Label != labelColumn && s.numbers && hardlyClasses(s.rows, field.Names(s.labels)) {
+		r.Signals, r.Label, r.Labelled = append(r.Signals, r.Label), "", false
+	}
 }
 
 // areDays reports whether times in ns, read as seconds, would be days of this century or the last

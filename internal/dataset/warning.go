@@ -3,9 +3,9 @@ package dataset
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"edge/internal/dataset/csvtext"
 	"edge/stream/field"
 )
 
@@ -21,24 +21,31 @@ func both(a, b string) string { return strings.Trim(a+"; "+b, "; ") }
 // labelWarning describes labels that are hardly classes, or all the same, in a column of the file which
 // no flag made the label; "" for others. rows is the number of rows.
 func (d *File) labelWarning(rows int, classes []string) string {
-	const few, fewRows = 10, 20
+	const fewRows = 20
 	if !d.begun.last || d.raw != nil || rows < fewRows {
 		return ""
-	}
-	fractions := 0
-	for _, class := range classes {
-		if _, err := strconv.ParseFloat(class, 64); err == nil && strings.ContainsRune(class, '.') {
-			fractions++
-		}
 	}
 	column := d.column(slices.Index(d.roles, label))
 	switch {
 	case len(classes) == 1:
 		return fmt.Sprintf("each label in column %s is %s: scores say nothing before there is another one; --label names another column", column, field.Quote(classes[0]))
-	case len(classes) > few && (2*len(classes) > rows || 2*fractions > len(classes)):
+	case hardlyClasses(rows, classes):
 		return fmt.Sprintf("column %s is taken for the label, and has %d different values in %d rows: --label names another", column, len(classes), rows)
 	}
 	return ""
+}
+
+// hardlyClasses reports whether the labels of so many rows are more than a few, and nearly all different or
+// mostly fractions.
+func hardlyClasses(rows int, labels []string) bool {
+	const few = 10
+	fractions := 0
+	for _, label := range labels {
+		if _, err := csvtext.ParseNumber(label); err == nil && strings.ContainsAny(label, ".,") {
+			fractions++
+		}
+	}
+	return len(labels) > few && (2*len(labels) > rows || 2*fractions > len(labels))
 }
 
 // guesses describes what a file was taken for without a flag.

@@ -51,6 +51,9 @@ func streamFor(ctx context.Context, path string, data dataset.Options, errOut io
 	if err != nil || !ok {
 		return nil, err
 	}
+	if len(r.Rising) > 0 {
+		data.Warn(errOut, path, fmt.Sprintf("%s rises with every row, as a time or the number of the row does, and is no signal here", field.Listed(r.Rising)))
+	}
 	rate := 1 / r.Step.Seconds()
 	s := &signalStream{Recording: r, Rate: significant(rate, 3)}
 	stream := codec.DefaultStream()

@@ -154,6 +154,41 @@ func TestProposeSharedTimes(t *testing.T) {
 	}
 }
 
+// A column that rises with every row is no signal, and a last column of measurements no label.
+func TestProposeForLoggers(t *testing.T) {
+	for name, c := range map[string]struct {
+		header   string
+		row      func(i int) string
+		time     string // flag
+		want     []string
+		label    string
+		warnings string
+	}{
+		"sensor logger": {"time,seconds_elapsed,z,y", func(i int) string {
+			return fmt.Sprintf("%d,%.2f,%.3f,%.3f", 1_795_717_000_000_000_000+10_000_000*i, float64(i)/100, float64(i*7%11)/3, float64(i*5%13)/7)
+		}, "", []string{"z", "y"}, "", "seconds_elapsed rises with every row"},
+		"decimal commas": {`"Time (s)";x;state`, func(i int) string { return fmt.Sprintf("%d,%02d;%d,5;%d", i/100, i%100, i*7%11, i/500) },
+			"Time (s)", []string{"x"}, "state", ""},
+		"a number of the row": {"created_at,entry_id,field1,label", func(i int) string {
+			return fmt.Sprintf("2026-11-22 17:%02d:%02d UTC,%d,%d,%d", i/60%60, i%60, i+1, i*7%11, i/500)
+		}, "", []string{"field1"}, "label", "entry_id rises with every row"},
+	} {
+		var b, told strings.Builder
+		fmt.Fprintln(&b, c.header)
+		for i := range 1500 {
+			fmt.Fprintln(&b, c.row(i))
+		}
+		s, err := streamFor(t.Context(), files.Write(t, "log.csv", b.String()), dataset.Options{TimeColumn: c.time}, &told)
+		if err != nil || s == nil {
+			t.Errorf("%s: %+v, %v", name, s, err)
+			continue
+		}
+		if !slices.Equal(s.Signals, c.want) || s.Label != c.label || (c.warnings == "") != (told.Len() == 0) || !strings.Contains(told.String(), c.warnings) {
+			t.Errorf("%s: signals %q, label %q, told %q; want %q, %q, %q", name, s.Signals, s.Label, told.String(), c.want, c.label, c.warnings)
+		}
+	}
+}
+
 // The label is the column of that name, or else the last one that has another meaning than the time,
 // the device or none.
 func TestProposeLabel(t *testing.T) {
