@@ -15,17 +15,9 @@ import (
 	"edge/stream/topic"
 )
 
-// pipe is a connection whose reads come from a buffer.
-type pipe struct {
-	net.Conn
-	r io.Reader
-}
-
-func (p pipe) Read(b []byte) (int, error) { return p.r.Read(b) }
-
 // admitted returns a connection over which CONNACK has come.
 func admitted(r io.Reader, maxPayload int) *frameConn {
-	f := newFrameConn(pipe{r: r}, maxPayload, time.Second)
+	f := newFrameConn(sink{Reader: r}, maxPayload, time.Second)
 	f.protocol.accepted = true
 	return f
 }
@@ -238,10 +230,11 @@ func FuzzFrameConn(f *testing.F) {
 	f.Add([]byte{0x30, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Add([]byte{0x30, 0xff, 0xff, 0xff, 0x50, 0x7f})
 	f.Add([]byte{0xd0, 0x00, 0x40, 0x02, 0x00, 0x01})
+	f.Add([]byte{0x34, 0x06, 0x00, 0x01, 'a', 0x00, 0x05, 'x', 0x62, 0x02, 0x00, 0x05}) // QoS 2, and its PUBREL
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		taking := admitted(bytes.NewReader(wire), 10)
 		taking.onMessage = func(m *Message) {
-			if n := len(m.Topic) + len(m.Payload); m.QoS > 1 || n > taking.limit {
+			if n := len(m.Topic) + len(m.Payload); m.QoS > 2 || n > taking.limit {
 				t.Fatalf("QoS %d, %d bytes", m.QoS, n)
 			}
 		}
