@@ -20,11 +20,8 @@ func CreateTemp(path string) (*os.File, error) {
 	removeStale(path)
 	for {
 		file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+temporary)
-		if at, ok := errors.AsType[*fs.PathError](err); ok {
-			at.Path = path // the caller knows this name
-		}
 		if err != nil {
-			return nil, err
+			return nil, named(err, path)
 		}
 		ours, err := lockNamed(file)
 		if ours {
@@ -37,6 +34,14 @@ func CreateTemp(path string) (*os.File, error) {
 		}
 		// Another process removed it as stale before it was locked.
 	}
+}
+
+// named makes an error of a temporary file one of path, the name that the caller knows.
+func named(err error, path string) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok && strings.HasSuffix(at.Path, temporary) {
+		at.Path = path
+	}
+	return err
 }
 
 // Rename gives a complete and synced file its name. It syncs the folder, so that the name

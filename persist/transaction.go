@@ -168,9 +168,7 @@ func (s *Store) overLimit(fn func() error) error {
 // fullError wraps an error that reports a lack of room in ErrFull. It names the file as the user knows
 // it, since a new one keeps its temporary name in the errors of its operations.
 func (s *Store) fullError(err error) error {
-	if at, ok := errors.AsType[*fs.PathError](err); ok && at.Path == s.path+temporary {
-		at.Path = s.path
-	}
+	err = named(err, s.path)
 	if text, ok := strings.CutSuffix(err.Error(), ": "+syscall.EFBIG.Error()); ok && !errors.Is(err, syscall.EFBIG) {
 		// Of the error with which a file cannot grow, bbolt keeps the text alone.
 		err = fmt.Errorf("%s: %w", strings.ReplaceAll(text, s.path+temporary, s.path), syscall.EFBIG)
