@@ -121,6 +121,7 @@ func TestRemedyOfMissing(t *testing.T) {
 		{false, FormatJSON, `{"c":{"x":1,"y":2}}`, `the payload has c; a path in fields finds a feature under another key, such as c.x`},
 		{true, FormatJSON, `{"t":1,"b.c":{"d":{"y":2}}}`, `no signal is in the payload: it has t, b.c; a path in fields finds a signal under another key, such as b\.c.d.y`},
 		{true, FormatJSON, `{"b":{"z":2}}`, `a path in fields finds a signal under another key`},
+		{true, FormatJSON, `{"` + strings.Repeat("b", 300) + `":{"y":2}}`, `a path in fields finds a signal under another key`},
 		{false, FormatJSON, `{"label":"ok"}`, `missing_feature: feature "x" is missing at a.x`},
 		{false, formatInflux, `v label="ok"`, `missing_feature: line 1: feature "x" is missing`},
 	} {

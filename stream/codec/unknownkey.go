@@ -39,7 +39,7 @@ func keysOf(v gjson.Result) string {
 // suchAs names the path of a value that is in a member of an object, and has the key by which it was
 // looked for at another place; "" without one.
 func (s *schema) suchAs(v gjson.Result) string {
-	const depth = 4
+	const depth, longest = 4, 200 // of a path, in objects and in bytes
 	wanted := map[string]bool{}
 	for i, name := range s.names {
 		if s.paths != nil {
@@ -48,10 +48,11 @@ func (s *schema) suchAs(v gjson.Result) string {
 		}
 		wanted[name] = true
 	}
-	if path := pathIn(v, wanted, depth); path != "" {
-		return ", such as " + path
+	path := pathIn(v, wanted, depth)
+	if path == "" || len(path) > longest {
+		return ""
 	}
-	return ""
+	return ", such as " + strings.ToValidUTF8(path, "")
 }
 
 // pathIn returns the path of the first number, text or boolean in an object, at most so many objects deep, whose key
