@@ -229,11 +229,7 @@ func (d *File) Next(row *Row) error {
 		default:
 			v, reason := d.value(cell)
 			if reason != "" {
-				remedies := d.remedies(i, cell, record)
-				if d.number > 0 && strings.HasSuffix(reason, " is not a number") {
-					remedies += "; an empty cell stands for a missing value"
-				}
-				return d.at(i, fmt.Sprintf("column %s: %s%s", d.column(i), reason, remedies))
+				return d.at(i, fmt.Sprintf("column %s: %s%s", d.column(i), reason, d.remedies(i, cell, record)))
 			}
 			row.X[role] = v
 		}
@@ -273,6 +269,9 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 	case d.wanted:
 	case err != nil && !strings.ContainsFunc(cell, unicode.IsDigit) && strings.ContainsFunc(cell, unicode.IsLetter):
 		text += d.perhapsLabel(i, cell) + "; words that count are read by signals of a configuration (values: one_hot, map)"
+		if d.number > 0 { // other rows have numbers
+			text += "; an empty cell stands for a missing value"
+		}
 	default:
 		text += d.perhapsLabel(i, cell)
 	}
