@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -78,7 +79,7 @@ func TestWallClockJumps(t *testing.T) {
 			joined := values()
 			joined.Join = codec.Join{Window: time.Minute, Devices: 2}
 			for at, want := range map[time.Duration]int{59 * time.Second: 3, 61 * time.Second: 0} {
-				g := newJoiner(joined, new(counters))
+				g := newJoiner(joined, new(atomic.Uint64))
 				var x []float64
 				for i, topic := range []string{"plant/p1/a", "plant/p1/b", "plant/p1/c/max"} {
 					now := start

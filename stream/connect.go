@@ -103,7 +103,7 @@ func (n *Node) newStreams() (map[string]*source, error) {
 			return nil, err
 		}
 		if s.Format == codec.FormatValue && src.stage == nil {
-			src.joiner = newJoiner(s, n.counts)
+			src.joiners = newJoiners(s, n.counts)
 		}
 		streams[name] = src
 	}

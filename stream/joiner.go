@@ -3,6 +3,7 @@ package stream
 import (
 	"container/list"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"edge/stream/codec"
@@ -22,11 +23,22 @@ type joiner struct {
 	names  []string
 	window time.Duration
 	max    int
-	counts *counters
+	unused *atomic.Uint64 // counts the values that did not become part of a sample
 	recent recentMessages
 
 	devices map[string]*list.Element
 	order   list.List // of *partialSample, longest silence first
+}
+
+// joiners are those of one stream; nil for a stream whose messages have whole samples. The worker owns
+// them.
+type joiners struct {
+	joiner *joiner
+	early  *joiner // of the values that are answered before their turn: they come again for joiner
+}
+
+func newJoiners(s codec.Stream, counts *counters) joiners {
+	return joiners{newJoiner(s, &counts.valuesUnused), newJoiner(s, new(atomic.Uint64))}
 }
 
 // partialSample holds the values of a device's next sample.
@@ -36,11 +48,11 @@ type partialSample struct {
 	at     []time.Time // zero for a missing value
 }
 
-func newJoiner(s codec.Stream, counts *counters) *joiner {
+func newJoiner(s codec.Stream, unused *atomic.Uint64) *joiner {
 	names := s.FeatureNames()
 	return &joiner{
 		topics: codec.NewValueTopics(names, s), names: names,
-		window: s.Join.Window, max: s.Join.Devices, counts: counts, devices: map[string]*list.Element{},
+		window: s.Join.Window, max: s.Join.Devices, unused: unused, devices: map[string]*list.Element{},
 	}
 }
 
@@ -69,7 +81,7 @@ func (j *joiner) add(topic, device string, value float64, now time.Time) ([]floa
 	j.order.MoveToBack(e)
 	u := e.Value.(*partialSample)
 	if !u.at[i].IsZero() {
-		j.counts.valuesUnused.Add(1)
+		j.unused.Add(1)
 	}
 	u.x[i], u.at[i] = value, now
 	for _, at := range u.at {
@@ -98,7 +110,7 @@ func (j *joiner) drop(e *list.Element) {
 	delete(j.devices, u.device)
 	for _, at := range u.at {
 		if !at.IsZero() {
-			j.counts.valuesUnused.Add(1)
+			j.unused.Add(1)
 		}
 	}
 }

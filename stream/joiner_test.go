@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,8 +24,8 @@ func values() codec.Stream {
 func TestJoiner(t *testing.T) {
 	s := values()
 	s.Join = codec.Join{Window: time.Second, Devices: 2}
-	c := new(counters)
-	g := newJoiner(s, c)
+	unused := new(atomic.Uint64)
+	g := newJoiner(s, unused)
 	start := time.Now()
 	for i, step := range []struct {
 		at     time.Duration
@@ -58,8 +59,8 @@ func TestJoiner(t *testing.T) {
 		if errors.As(err, &r) {
 			got = "refused: " + string(r.Reason)
 		}
-		if got != step.want || c.valuesUnused.Load() != step.unused {
-			t.Errorf("step %d, %s = %v: %s and %d unused, want %s and %d", i, step.topic, step.value, got, c.valuesUnused.Load(), step.want, step.unused)
+		if got != step.want || unused.Load() != step.unused {
+			t.Errorf("step %d, %s = %v: %s and %d unused, want %s and %d", i, step.topic, step.value, got, unused.Load(), step.want, step.unused)
 		}
 		if len(g.devices) > 2 || len(g.devices) != g.order.Len() {
 			t.Fatalf("step %d: %d devices, %d in order", i, len(g.devices), g.order.Len())
@@ -70,7 +71,7 @@ func TestJoiner(t *testing.T) {
 func TestJoinerOfOneFeature(t *testing.T) {
 	s := codec.DefaultStream()
 	s.Topics, s.Format, s.Features = []string{"t/#"}, codec.FormatValue, []string{"temperature"}
-	g := newJoiner(s, new(counters))
+	g := newJoiner(s, new(atomic.Uint64))
 	for i := range 3 {
 		if x, err := g.add("t/x", "", float64(i), time.Now()); err != nil || len(x) != 1 || x[0] != float64(i) || len(g.devices) > 0 {
 			t.Errorf("add = %v, %v, want a sample at once", x, err)
@@ -108,6 +109,42 @@ func TestJoinerOfRepetitions(t *testing.T) {
 		equal(t, "samples", *seen, []string{"p7 [1 10]", "p7 [2 20]", "p7 [3 30]", "p7 [3 30]"})
 		if redelivered != 2 {
 			t.Errorf("%d repetitions are counted, want 2", redelivered)
+		}
+	})
+}
+
+// A value that is answered before its turn is joined again when its message comes again, and to no
+// other values meanwhile: the samples that are learnt are those of a queue that was never full.
+func TestJoinerOfValuesAnsweredEarly(t *testing.T) {
+	in("values that found the queue full", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		s := codec.DefaultStream()
+		s.Topics, s.TopicTemplate, s.Format, s.Features = []string{"plant/+/+"}, "plant/{device}/{feature}", codec.FormatValue, []string{"a", "b"}
+		cfg.Streams, cfg.Labels = map[string]codec.Stream{"vibration": s}, nil
+		r, seen := watched(cfg, m, t, newFakeJournal())
+		value := func(topic, payload string, dup bool) *mqtt.Message {
+			return &mqtt.Message{Topic: "plant/p7/" + topic, Payload: []byte(payload), QoS: 1, Dup: dup, Arrived: time.Now()}
+		}
+		early := func(all ...*mqtt.Message) {
+			for _, msg := range all {
+				r.node.deferred.Push(msg, nil)
+			}
+			time.Sleep(s.Join.Window / 4)
+		}
+		r.sendMessage(value("a", "1", false))
+		early(value("a", "2", false), value("b", "20", false), value("a", "3", false))
+		r.reconnect(nil)
+		r.sendMessage(value("b", "10", false))
+		r.sendMessage(value("a", "2", true))
+		r.sendMessage(value("b", "20", true))
+		r.sendMessage(value("a", "3", true))
+		r.sendMessage(value("b", "30", false))
+		time.Sleep(time.Second)
+		stats := r.node.Stats()
+		r.stop()
+		equal(t, "samples", *seen, []string{"p7 [2 20]", "p7 [1 10]", "p7 [2 20]", "p7 [3 30]"})
+		if stats.Redelivered != 0 || stats.ValuesUnused != 0 {
+			t.Errorf("%d repetitions and %d unused values are counted, want none", stats.Redelivered, stats.ValuesUnused)
 		}
 	})
 }

@@ -15,7 +15,6 @@ type source struct {
 	decoder       *codec.Decoder
 	template      *topic.Template
 	features      []string // names of the features of a stream's samples
-	joiner        *joiner  // of a stream with one value in a message; owned by the worker
 	stage         *stage   // of a stream with signals, and of its inputs
 	input         int      // index of an input
 	qos           codec.QoS
@@ -28,6 +27,7 @@ type source struct {
 	matches       map[string]topicMatch      // of recent topics; owned by the worker
 	ownTopic      string                     // <base>/<node>/<model>/label, for the source of that topic
 	identity      string                     // stream name in the keys of its samples in the journal
+	joiners
 	*sourceCounts
 }
 

@@ -242,7 +242,11 @@ func (w *worker) read(it *item, src *source) error {
 		return src.joiner.refusal(msg.Topic, err)
 	}
 	if src.joiner != nil {
-		if complete, err := w.join(src, msg, &readings[0]); !complete || err != nil {
+		by := src.joiner
+		if it.answerOnly {
+			by = src.early
+		}
+		if complete, err := w.join(by, src, msg, &readings[0]); !complete || err != nil {
 			return err
 		}
 	}
@@ -295,12 +299,12 @@ func (w *worker) decode(it *item, src *source) (readings []codec.Reading, row in
 
 // join replaces the value of a reading by the sample that it completes; it reports false if the
 // sample is still incomplete.
-func (w *worker) join(src *source, msg *mqtt.Message, r *codec.Reading) (complete bool, err error) {
-	if src.joiner.recent.repeats(msg, 0) {
+func (w *worker) join(by *joiner, src *source, msg *mqtt.Message, r *codec.Reading) (complete bool, err error) {
+	if by.recent.repeats(msg, 0) {
 		w.counts.redelivered.Add(1)
 		return false, nil
 	}
-	x, err := src.joiner.add(msg.Topic, src.match(msg.Topic, "").device, r.X[0], msg.Arrived)
+	x, err := by.add(msg.Topic, src.match(msg.Topic, "").device, r.X[0], msg.Arrived)
 	if x != nil {
 		r.X = x
 	}
