@@ -108,6 +108,7 @@ func TestExitCodes(t *testing.T) {
 		"no configuration":          {[]string{"request", "ping", "--node", "hall"}, exit.Config, "prints one to begin with; --broker URL does without"},
 		"a broker without a node":   {[]string{"request", "ping", "--broker", "mqtt://x"}, exit.Usage, "--broker needs --node NAME: edge top --broker URL finds the nodes"},
 		"a node of no name":         {[]string{"request", "ping", "--broker", "mqtt://x", "--node", "Hall 1"}, exit.Usage, "--node Hall 1: want a name of [a-z0-9_-]"},
+		"a name with - at its end":  {[]string{"request", "reset", "--broker", "mqtt://x", "--node", "hall-"}, exit.Usage, "name the model, as edge request reset MODEL"},
 		"data without quotes":       {[]string{"request", "learning", "--broker", "mqtt://x", "--node", "hall", "--data", "OFF"}, exit.Usage, `--data "OFF" is not JSON: want an object in single quotes, such as '{"class": "worn"}'`},
 		"a reset of no model":       {[]string{"request", "reset", "--broker", "mqtt://x", "--node", "hall"}, exit.Usage, "name the model, as edge request reset MODEL"},
 		"no such letter":            {[]string{"run", "-x"}, exit.Usage, "unknown shorthand flag: 'x'"},

@@ -16,8 +16,8 @@ import (
 	"edge/internal/broker"
 	"edge/internal/config"
 	"edge/internal/exit"
-	"edge/stream"
 	"edge/stream/field"
+	"edge/stream/topic"
 )
 
 func newRequestCommand() *cobra.Command {
@@ -87,7 +87,7 @@ docs/guide/control.md lists the verbs and what they do:
 
 // checkNode returns an error for a --node that is no name of a node; it is not given if it is "".
 func checkNode(name string) error {
-	if name != "" && name != stream.NodeName(name) {
+	if name != "" && !topic.IsName(name) {
 		return exit.With(exit.Usage, fmt.Errorf("--node %s: want a name of [a-z0-9_-]", name))
 	}
 	return nil

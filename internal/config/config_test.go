@@ -147,6 +147,8 @@ func TestConfigRefuses(t *testing.T) {
 			[]string{"edge.yaml:4:10: models.health: want unique names in [a-z0-9_-], and none of state, info, health"}},
 		"model with a long name": {strings.Replace(minimal, "bearing", strings.Repeat("b", 65), 1), nil,
 			[]string{"the name has 65 bytes, and the state file takes 64"}},
+		"stream of signals with a long name": {strings.ReplaceAll(strings.Replace(minimal, "features:", "signals:", 1), "vibration", strings.Repeat("v", 65)), nil,
+			[]string{"the name has 65 bytes, and the state file takes 64 of a stream with signals"}},
 		"stream twice": {strings.Replace(minimal, "[vibration]", "[vibration, vibration]", 1), nil,
 			[]string{"edge.yaml:4:20: models.bearing.streams: vibration occurs twice"}},
 		"no such stream": {strings.Replace(minimal, "[vibration]", "[vibraton]", 1), nil,

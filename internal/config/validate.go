@@ -10,6 +10,7 @@ import (
 	"edge/online"
 	"edge/stream"
 	"edge/stream/field"
+	"edge/stream/topic"
 )
 
 // problems are the errors of a configuration.
@@ -29,6 +30,11 @@ func (c *Config) Validate() error {
 	errs := problems{node.Validate()}
 	if len(c.Streams) == 0 {
 		errs.add("streams", "want at least one, with topics and features")
+	}
+	for _, name := range field.Names(c.Streams) {
+		if stage := c.Streams[name].StageConfig(); stage.Set() && len(name) > maxName {
+			errs.add("streams."+name, "the name has %d bytes, and the state file takes %d of a stream with signals", len(name), maxName)
+		}
 	}
 	if len(c.Models) == 0 {
 		errs.add("models", "want at least one, with its streams")
@@ -87,17 +93,17 @@ func (c *Config) Validate() error {
 	return c.checkNode()
 }
 
-const maxModelName = 64 // bytes, as persist stores them
+const maxName = 64 // bytes of the name of a model, and of a stream with signals, as persist stores them
 
 // checkModel returns the errors of a model, each with its key.
 func (c *Config) checkModel(name string) error {
 	var errs problems
 	key, m := "models."+name, c.Models[name]
-	if name != stream.NodeName(name) {
+	if !topic.IsName(name) {
 		errs.add(key, "the name is a level of topics: want [a-z0-9_-]")
 	}
-	if len(name) > maxModelName {
-		errs.add(key, "the name has %d bytes, and the state file takes %d", len(name), maxModelName)
+	if len(name) > maxName {
+		errs.add(key, "the name has %d bytes, and the state file takes %d", len(name), maxName)
 	}
 	learner, err := c.Learner(name)
 	if err != nil {
