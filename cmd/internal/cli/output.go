@@ -61,13 +61,9 @@ func (o *Output) Finish(err error) error {
 // rename gives a complete file its name, and the mode of the file that had it, or that of
 // any new file.
 func (o *Output) rename() error {
-	file, err := os.OpenFile(o.path, os.O_WRONLY|os.O_CREATE, 0o666)
+	err := o.Sync()
 	if err == nil {
-		var info fs.FileInfo
-		if info, err = file.Stat(); err == nil {
-			err = o.Chmod(info.Mode().Perm())
-		}
-		err = errors.Join(err, file.Close(), o.Sync())
+		err = o.takeMode()
 	}
 	if err == nil {
 		err = persist.Rename(o.Name(), o.path)
@@ -76,6 +72,20 @@ func (o *Output) rename() error {
 		return fmt.Errorf("%s: %w", o.flag, err)
 	}
 	return nil
+}
+
+// takeMode gives a complete file the mode of the file of its name. If there is none, it
+// creates that file empty, since only a new file shows the mode of new files.
+func (o *Output) takeMode() error {
+	file, err := os.OpenFile(o.path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil {
+		err = o.Chmod(info.Mode().Perm())
+	}
+	return errors.Join(err, file.Close())
 }
 
 // NoInput returns an error if the path of a flag is a regular file that the command reads

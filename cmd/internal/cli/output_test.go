@@ -1,0 +1,31 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"edge/cmd/internal/cli"
+)
+
+// A file that cannot be completed leaves nothing under its name, and no temporary file.
+func TestOutputThatCannotBeCompletedLeavesNothing(t *testing.T) {
+	folder := t.TempDir()
+	output, err := cli.CreateOutput("-o", filepath.Join(folder, "report.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := output.File.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := output.Finish(nil); err == nil {
+		t.Error("a file that could not be written to the disk is reported as complete")
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		t.Errorf("%s is left", entry.Name())
+	}
+}
