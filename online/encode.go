@@ -92,8 +92,8 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 	if d.Err() == nil && (version < 1 || version > stateVersion) {
 		return nil, fmt.Errorf("online: state of version %d, this program reads versions 1 to %d: %w", version, stateVersion, ErrNewer)
 	}
-	if shape := d.String(math.MaxInt32); d.Err() == nil && shape != cfg.Shape() {
-		return nil, fmt.Errorf("online: state was made with %s, configuration has %s: %w", shape, cfg.Shape(), ErrShape)
+	if shape, now := d.String(math.MaxInt32), cfg.Shape(); d.Err() == nil && shape != now && shape != FormerShape(now) {
+		return nil, fmt.Errorf("online: state was made with %s, configuration has %s: %w", shape, now, ErrShape)
 	}
 	l.decodeCore(d, version)
 	if d.Err() == nil {

@@ -7,23 +7,31 @@ import (
 	"edge/model"
 )
 
-// perClassShape ends the Shape of a configuration with a kernel for each class, and
-// signalsShape comes before Signals, at the end.
+// inducingShape follows the names of the features in a Shape, perClassShape ends that of a
+// configuration with a kernel for each class, and signalsShape comes before Signals, at the end.
 const (
+	inducingShape = " inducing="
 	perClassShape = " kernel=per-class"
 	signalsShape  = " signals="
 )
 
+// escapes are those of a feature's name in a Shape, between whose names are commas.
+var escapes = strings.NewReplacer(`\`, `\\`, `,`, `\,`)
+
 // Shape describes the part of the configuration that shapes the state;
 // configurations with the same Shape can carry on from each other's states.
 func (c Config) Shape() string {
+	names := make([]string, len(c.Features))
+	for i, name := range c.Features {
+		names[i] = escapes.Replace(name)
+	}
 	var horizons []string
 	for _, h := range c.Horizons {
 		text, _ := h.MarshalText()
 		horizons = append(horizons, string(text))
 	}
-	shape := fmt.Sprintf("features=%s inducing=%d horizons=%s window=%d",
-		strings.Join(c.Features, ","), c.Inducing, strings.Join(horizons, ","), c.Window)
+	shape := fmt.Sprintf("features=%s"+inducingShape+"%d horizons=%s window=%d",
+		strings.Join(names, ","), c.Inducing, strings.Join(horizons, ","), c.Window)
 	if c.Kernel == PerClass {
 		shape += perClassShape
 	}
@@ -31,6 +39,29 @@ func (c Config) Shape() string {
 		shape += signalsShape + c.Signals
 	}
 	return shape
+}
+
+// FormerShape returns a Shape as earlier programs wrote it: without escapes, so that a name with a
+// comma was read as two.
+func FormerShape(shape string) string {
+	names, rest, _ := cutLast(shape, inducingShape)
+	return strings.Join(splitNames(names), ",") + inducingShape + rest
+}
+
+// splitNames returns the names that Shape has joined.
+func splitNames(text string) (names []string) {
+	var name []byte
+	for i := 0; i < len(text); i++ {
+		switch rest := text[i+1:]; {
+		case text[i] == ',':
+			names, name = append(names, string(name)), name[:0]
+			continue
+		case text[i] == '\\' && (strings.HasPrefix(rest, ",") || strings.HasPrefix(rest, `\`)):
+			i++
+		}
+		name = append(name, text[i])
+	}
+	return append(names, string(name))
 }
 
 // ShapeChange describes the difference of a stored Shape from that of a configuration.
@@ -49,7 +80,7 @@ func ShapeChange(stored, now string) string {
 // read is ErrNewer.
 func ConfigOfShape(shape string) (Config, error) {
 	cfg := DefaultConfig()
-	names, rest, ok := cutLast(shape, " inducing=")
+	names, rest, ok := cutLast(shape, inducingShape)
 	names, prefix := strings.CutPrefix(names, "features=")
 	var horizons string
 	if _, err := fmt.Sscanf(rest, "%d horizons=%s window=%d", &cfg.Inducing, &horizons, &cfg.Window); !ok || !prefix || err != nil {
@@ -59,7 +90,7 @@ func ConfigOfShape(shape string) (Config, error) {
 	if strings.HasSuffix(rest, perClassShape) {
 		cfg.Kernel = PerClass
 	}
-	cfg.Features = strings.Split(names, ",")
+	cfg.Features = splitNames(names)
 	cfg.Horizons, cfg.Experts.Forest = nil, StoredForest
 	for word := range strings.SplitSeq(horizons, ",") {
 		var h Horizon
@@ -68,7 +99,7 @@ func ConfigOfShape(shape string) (Config, error) {
 		}
 		cfg.Horizons = append(cfg.Horizons, h)
 	}
-	if cfg.Shape() != shape {
+	if now := cfg.Shape(); now != shape && FormerShape(now) != shape {
 		return cfg, fmt.Errorf("the state's shape %q cannot be read: %w", shape, ErrNewer)
 	}
 	return cfg, nil

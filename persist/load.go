@@ -62,9 +62,12 @@ func (s *Store) load(name, shape string) (*Recovered, error) {
 		return nil, errUnknown
 	case stored == nil:
 		err = s.addModel(name, shape)
-	case *stored == "" && shape != "" && !s.readOnly: // a repair has lost it
-		err = s.replaceShape(name, shape)
-	case *stored != shape && *stored != "":
+	case *stored == shape:
+	case *stored == "" || *stored == online.FormerShape(shape): // a repair has lost it, or an earlier program wrote it
+		if !s.readOnly {
+			err = s.replaceShape(name, shape)
+		}
+	default:
 		if _, err = online.ConfigOfShape(*stored); err == nil {
 			err = fmt.Errorf("%w: %s; restore the configuration, or discard the state with: edge reset --model %s",
 				ErrShape, online.ShapeChange(*stored, shape), name)

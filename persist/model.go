@@ -87,7 +87,8 @@ func readShape(t tree, name string) (shape *string, err error) {
 	return shape, err
 }
 
-// replaceShape stores a new shape for a model whose shape a repair has lost.
+// replaceShape stores a new shape for a model whose shape a repair has lost, or an earlier
+// program wrote.
 func (s *Store) replaceShape(name, shape string) error {
 	return s.update(func(tx *bbolt.Tx) error {
 		l, err := readLedger(tree{tx: tx}, name)

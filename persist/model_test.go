@@ -41,6 +41,40 @@ func TestShape(t *testing.T) {
 	}
 }
 
+// A shape that an earlier program wrote, without escapes in the names of features, is replaced when a
+// program loads the model that writes them.
+func TestShapeOfAnEarlierProgram(t *testing.T) {
+	path := tempPath(t)
+	const now, former = `features=a\,b,c inducing=50 horizons=inf window=0`, `features=a,b,c inducing=50 horizons=inf window=0`
+	s := newStore(t, path, Options{})
+	if _, err := s.Load("m", former); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	read, err := OpenReadOnly(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read.Load("m", now); err != nil {
+		t.Errorf("Load for reading: %v", err)
+	}
+	if shape, err := read.Shape("m"); err != nil || shape != former {
+		t.Errorf("a store for reading has the shape %q, %v, want %q", shape, err, former)
+	}
+	closeStore(t, read)
+	s = newStore(t, path, Options{})
+	if _, err := s.Load("m", now); err != nil {
+		t.Fatal(err)
+	}
+	if shape, err := s.Shape("m"); err != nil || shape != now {
+		t.Errorf("the shape is %q, %v, want %q", shape, err, now)
+	}
+	closeStore(t, s)
+	if v, err := Verify(path, nil); err != nil || len(v.Problems) > 0 {
+		t.Errorf("the file is damaged: %+v, %v", v, err)
+	}
+}
+
 func TestReset(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 0))
 	path := tempPath(t)
