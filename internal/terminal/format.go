@@ -46,7 +46,7 @@ func Bytes(n uint64) string {
 }
 
 // Sparkline draws values as bars between 0 and the largest of them, in at most
-// width characters. Without a value above 0 it is empty.
+// width characters. A value below 0 counts as 0. Without a value above 0 it is empty.
 func Sparkline(values []float64, width int) string {
 	const bars = "▁▂▃▄▅▆▇█"
 	levels := []rune(bars)
@@ -60,7 +60,7 @@ func Sparkline(values []float64, width int) string {
 	n := min(len(values), width)
 	var b strings.Builder
 	for i := range n {
-		v := values[i*len(values)/n]
+		v := max(values[i*len(values)/n], 0)
 		b.WriteRune(levels[min(int(v/top*float64(len(levels))), len(levels)-1)])
 	}
 	return b.String()

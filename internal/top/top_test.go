@@ -183,6 +183,7 @@ func TestStateIsBounded(t *testing.T) {
 
 func FuzzState(f *testing.F) {
 	f.Add("bearing/metrics", []byte(`{"n":3,"classes":["a"],"confusion":[[1]],"window":{"n":2,"error":null,"log_loss":1e308}}`))
+	f.Add("bearing/metrics", []byte(`{"n":121,"error":0.1,"log_loss":0.1,"window":{"n":2,"error":-1,"log_loss":-1}}`))
 	f.Add("bearing/prediction/d", []byte(`{"id":{"a":[]},"seq":1,"class":"ok","confidence":0.5,"probs":{"ok":0.5}}`))
 	f.Add("info", []byte(`{"models":[{"name":"bearing","classes":["a","b"]}]}`))
 	f.Add("health", []byte(`{"rejected":{"x":1}}`))
