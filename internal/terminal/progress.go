@@ -94,5 +94,5 @@ func (l *progressLine) text(after time.Duration) string {
 	if rate > 0 {
 		left = time.Duration(float64(l.total-l.done) / rate * float64(time.Second)).Round(time.Second)
 	}
-	return fmt.Sprintf("%s %3d%% %d/%d (%.3g/s, %s left)", l.name, 100*l.done/l.total, l.done, l.total, rate, max(left, 0))
+	return fmt.Sprintf("%s %3d%% %d/%d (%.3g/s, %s left)", l.name, 100*int64(l.done)/int64(l.total), l.done, l.total, rate, max(left, 0))
 }
