@@ -137,6 +137,8 @@ func TestDatasetRefuses(t *testing.T) {
 		"a list in JSON":      {`{"n":2,"data":[{"x":1,"y":2}]}`, "", `jq -nr '["x","y"],(inputs|.data[]|[.x,.y])|@csv' FILE`},
 		"arrays in JSON":      {"[[1,2,\"a\"],\n[3,4,\"b\"]]", "", `jq -nr 'inputs|.[]|@csv' FILE >FILE.csv`},
 		"a history in JSON":   {`[[{"state":"1","at":2},{"state":"3"}],[]]`, "", `jq -nr '["state","at"],(inputs|.[]|.[]|[.state,.at])|@csv' FILE`},
+		"quotes in JSON":      {`{"it's \"a\"":{"x":1,"y":2}} {}`, "", `jq -nr '["x","y"],(inputs|[."it\u0027s \"a\"".x,."it\u0027s \"a\"".y])|@csv' FILE >FILE.csv makes it`},
+		"a quote above lists": {`{"it's":[[1,2],[3,4]]}`, "", `jq -nr 'inputs|."it\u0027s"[]|@csv' FILE >FILE.csv makes one without it`},
 		"two lists in JSON":   {`{"x":[{"ts":1}],"y":[{"ts":1}]}`, "", `(inputs|[.x,.y,.label])|@csv' FILE >FILE.csv makes it of the members x, y and label`},
 		"topics and JSON":     {"a/b {\"x\":1,\"label\":\"a\"}\na/c {\"x\":2}\n", "", `mosquitto_sub -v writes them: want CSV with a header line; cut -d' ' -f2- FILE | jq -nr '["x","label"],(inputs|[.x,.label])|@csv' >FILE.csv`},
 		"topics and values":   {"a/temp 21.5\na/hum 40\n", "", "data.csv: a topic and its value a line, as mosquitto_sub -v writes them: want CSV"},

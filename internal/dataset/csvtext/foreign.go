@@ -317,11 +317,12 @@ func membersOf(object gjson.Result, name, path string, depth int, use func(name,
 	})
 }
 
-// jqKey returns the path of a member in its object.
+// jqKey returns the path of a member in its object, for a program of jq between the single quotes of
+// a shell.
 func jqKey(key string) string {
 	for i := range len(key) {
 		if c := key[i] | 0x20; key[i] != '_' && (c < 'a' || c > 'z') && (i == 0 || key[i] < '0' || key[i] > '9') {
-			return `."` + key + `"`
+			return "." + strings.ReplaceAll(string(gjson.AppendJSONString(nil, key)), "'", `\u0027`)
 		}
 	}
 	return "." + key
