@@ -122,10 +122,10 @@ func TestConfigRefuses(t *testing.T) {
 		"level":                 {minimal + "log: {level: warning}\n", nil, []string{"edge.yaml:5:14: log.level: warning: want debug, info, warn or error"}},
 		"two documents":         {"node: a\n---\nnode: b\n", nil, []string{"edge.yaml: has 2 documents; a configuration is one"}},
 		"nothing":               {"", nil, []string{"edge.yaml: streams: want at least one", "edge.yaml: models: want at least one"}},
-		"out of range": {minimal + "store: {max_size: 1KiB, dedupe: -1, checkpoint: {every: 0s, samples: 0}}\n", nil, []string{
+		"out of range": {minimal + "store: {max_size: 1KiB, dedupe: -1, checkpoint: {every: 0s, samples: 0, size: 0}}\n", nil, []string{
 			"edge.yaml:5:9: store.max_size: 1KiB: want at least 1MiB",
 			"edge.yaml:5:25: store.dedupe: -1: want 1 to 1000000 messages",
-			"edge.yaml:5:37: store.checkpoint: every and samples are both 0",
+			"edge.yaml:5:37: store.checkpoint: every, samples and size are all 0",
 		}},
 		"address without a port": {minimal + "http: {listen: localhost}\n", nil, []string{"edge.yaml:5:8: http.listen: localhost: want host:port"}},
 		"address with no number": {minimal + "http: {listen: 'localhost:http'}\n", nil, []string{"http.listen: localhost:http: want host:port"}},
@@ -222,6 +222,7 @@ func TestConfigReads(t *testing.T) {
 		"anchors":         "mqtt: {servers: &s [mqtt://127.0.0.1:1883]}\nstreams: {vibration: {topics: &t [factory/+/vibration], features: [rms]}}\nlabels: [{topics: *t}]\nmodels: {bearing: {streams: [vibration]}}\n",
 		"label maps":      strings.Replace(minimal, "features:", "label_map: {true: on, 0: off, \"ON\": on}, features:", 1) + "labels: [{topics: [a], last: true, map: {OPEN: open, 1.5: half}}]\n",
 		"numbers":         minimal + "store: {journal_flush: 5s, max_size: 8388608, checkpoint: {every: 1h30m}}\n",
+		"by size alone":   minimal + "store: {checkpoint: {every: 0s, samples: 0}}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := Parse("edge.yaml", []byte(text), nil)

@@ -80,8 +80,8 @@ func (c *Config) Validate() error {
 	if s.Checkpoint.Every < 0 || s.Checkpoint.Every > 0 && s.Checkpoint.Every < time.Second {
 		errs.add("store.checkpoint.every", "%v: want 0 (never by time) or at least 1s", s.Checkpoint.Every)
 	}
-	if s.Checkpoint.Every == 0 && s.Checkpoint.Samples == 0 {
-		errs.add("store.checkpoint", "every and samples are both 0: the journal would grow until the store is full")
+	if s.Checkpoint.Every == 0 && s.Checkpoint.Samples == 0 && s.Checkpoint.Size == 0 {
+		errs.add("store.checkpoint", "every, samples and size are all 0: the journal would grow until the store is full")
 	}
 	errs = append(errs, c.HTTP.Validate(c.Control.Enabled))
 	if !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format) {
