@@ -19,6 +19,7 @@ const (
 	newestName = "newest"
 	olderName  = "older"
 
+	exportSuffix     = ".db"
 	unfinishedExport = ".part" // suffix of an export that is being written
 )
 
@@ -37,17 +38,42 @@ func (e exports) path(model, name string) (string, error) {
 	if !exportName.MatchString(name) || name == newestName || name == olderName {
 		return "", fmt.Errorf("export %.80q: want a name of 1 to 64 of a-z 0-9 _ -, and neither %s nor %s", name, newestName, olderName)
 	}
-	return filepath.Join(e.dir, model+"."+name+".db"), nil
+	return filepath.Join(e.dir, model+"."+name+exportSuffix), nil
 }
 
-// timeName returns the name of an export at a time: the seconds since 1970.
-func timeName(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+// unusedName returns a name that no export of a model has: the seconds since 1970, or later ones. A
+// machine without a battery clock has the same time after each power cut.
+func (e exports) unusedName(model string) string {
+	for at := time.Now().Unix(); ; at++ {
+		name := strconv.FormatInt(at, 10)
+		if path, err := e.path(model, name); err != nil || !exists(path) {
+			return name
+		}
+	}
+}
+
+// exists reports whether there is a file at path.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// files returns the paths of the files beside the store whose names match a pattern.
+func (e exports) files(pattern string) (paths []string) {
+	entries, _ := os.ReadDir(e.dir) // without the folder there are none
+	for _, entry := range entries {
+		if match, _ := filepath.Match(pattern, entry.Name()); match {
+			paths = append(paths, filepath.Join(e.dir, entry.Name()))
+		}
+	}
+	return paths
+}
 
 // write writes an export, over one of the same name, and returns the fields of
-// the response. name "" is replaced by the time.
+// the response. name "" is replaced by an unused one.
 func (e exports) write(model, name, shape string, state []byte) (about map[string]any, err error) {
 	if name == "" {
-		name = timeName(time.Now())
+		name = e.unusedName(model)
 	}
 	path, err := e.path(model, name)
 	if err != nil {
@@ -56,13 +82,11 @@ func (e exports) write(model, name, shape string, state []byte) (about map[strin
 	if err := persist.MakeFolder(e.dir); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	if there, err := filepath.Glob(filepath.Join(e.dir, "*.db")); err == nil && len(there) >= maxExports {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("export: %s holds %d files already: remove some", e.dir, len(there))
-		}
+	e.clean()
+	if n := len(e.files("*" + exportSuffix)); n >= maxExports && !exists(path) {
+		return nil, fmt.Errorf("export: %s holds %d files already: remove some", e.dir, n)
 	}
 	part := path + unfinishedExport
-	e.clean()
 	if err := writeState(part, model, shape, state); err != nil {
 		e.clean()
 		return nil, err
@@ -76,8 +100,7 @@ func (e exports) write(model, name, shape string, state []byte) (about map[strin
 
 // clean removes unfinished exports of a process that has ended.
 func (e exports) clean() {
-	parts, _ := filepath.Glob(filepath.Join(e.dir, "*"+unfinishedExport+"*")) // with persist's temporary files
-	for _, part := range parts {
+	for _, part := range e.files("*" + unfinishedExport + "*") { // with persist's temporary files
 		_ = persist.RemoveUnlocked(part)
 	}
 }
