@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Quote quotes at most 40 bytes of a name, for an error message. A name with combining
@@ -15,7 +16,11 @@ func Quote(name string) string {
 		quote = strconv.QuoteToASCII
 	}
 	if len(name) > most {
-		name, end = name[:most], "…"
+		at := most
+		for at > most-utf8.UTFMax && !utf8.RuneStart(name[at]) {
+			at--
+		}
+		name, end = name[:at], "…"
 	}
 	return quote(name) + end
 }
