@@ -27,15 +27,22 @@ func liesConfig() Config {
 }
 
 // receivers merge the set as a newcomer, a newcomer with labels, an experienced node, one
-// that shares a basis, and a follower. A panic ends the test.
+// that shares a basis, those of devices that differ or that answer for unseen classes, and a
+// follower. A panic ends the test, and no contribution stops a merge.
 func receivers(t testing.TB) func(t *testing.T, set *fleet.Set) {
 	var states [][]byte
 	var configs []Config
-	for _, n := range []int{0, 20, 80, 81} {
+	for _, of := range []struct {
+		labels int
+		fleet  Fleet
+	}{
+		{0, Fleet{}}, {20, Fleet{}}, {80, Fleet{}}, {81, Fleet{Shared: true}}, {0, Fleet{Unseen: MixUnseen}},
+		{20, Fleet{Units: fleet.Standard}}, {80, Fleet{Units: fleet.Standard, Unseen: MixUnseen}},
+	} {
 		cfg := liesConfig()
-		cfg.Fleet.Shared = n%2 == 1
+		cfg.Fleet.Shared, cfg.Fleet.Units, cfg.Fleet.Unseen = of.fleet.Shared, of.fleet.Units, of.fleet.Unseen
 		configs = append(configs, cfg)
-		states = append(states, stateOf(taught(t, cfg, 5, n, "c0", "c1", "c2")))
+		states = append(states, stateOf(taught(t, cfg, 5, of.labels, "c0", "c1", "c2")))
 	}
 	return func(t *testing.T, set *fleet.Set) {
 		x := []float64{0.1, 0.2}
@@ -46,11 +53,16 @@ func receivers(t testing.TB) func(t *testing.T, set *fleet.Set) {
 			}
 			sum, err := l.Merge("own", set)
 			if err != nil {
+				t.Errorf("receiver %d: %v", i, err)
 				continue
 			}
 			ev := MergeEvent(sum)
-			if p := (*Panic)(nil); errors.As(l.Add(&ev).Refused, &p) {
+			out := l.Add(&ev)
+			if p := (*Panic)(nil); errors.As(out.Refused, &p) {
 				t.Fatalf("receiver %d: %v\n%s", i, p, p.Stack)
+			}
+			if out.Refused != nil {
+				t.Errorf("receiver %d: the merge is refused: %v", i, out.Refused)
 			}
 			teach(l, 6, 17, "c0", "c1", "c2", "c3")
 			sums(t, l.Posterior(), x)
@@ -79,6 +91,20 @@ func sums(t *testing.T, post *model.Posterior, x []float64) {
 	}
 	if len(probs) > 0 && !(math.Abs(sum-1) < 1e-9) {
 		t.Fatalf("probabilities %v", probs)
+	}
+}
+
+// scaled returns a change of the first feature's scaling, to quantiles from −rank to rank, or none
+// for 0, and of an inducing input; with a class that nobody else has.
+func scaled(mu, sd, rank, input float64) func(*fleet.Header, *fleet.Basis) *natural.Exponents {
+	return func(h *fleet.Header, b *fleet.Basis) *natural.Exponents {
+		*b = basisOf(5, 2, rank > 0)
+		b.Scale.Mu[0], b.Scale.Sd[0], b.Params.Z()[0] = mu, sd, input
+		for i := range len(b.Scale.Ranks) / 2 {
+			b.Scale.Ranks[i] = rank * float64(min(i/10, 2)-1)
+		}
+		h.Classes, h.Counts = append(slices.Clone(h.Classes[1:]), "odd"), slices.Repeat([]uint64{50}, len(h.Classes))
+		return nil
 	}
 }
 
@@ -184,10 +210,15 @@ func TestLiesInContributions(t *testing.T) {
 			h.BasisEpoch = fleet.Birth{Number: 1, Author: "a", Tag: 1}.ID()
 			return nil
 		},
-		"no blends":      func(*fleet.Header, *fleet.Basis) *natural.Exponents { return factors(experts, 0, 0) },
-		"blends of none": func(*fleet.Header, *fleet.Basis) *natural.Exponents { return factors(experts, 4, 0) },
-		"blends of many": func(*fleet.Header, *fleet.Basis) *natural.Exponents { return factors(experts, 4, 60) },
-		"no experts":     func(*fleet.Header, *fleet.Basis) *natural.Exponents { return factors(natural.Experts{}, 4, 5) },
+		"no blends":                       func(*fleet.Header, *fleet.Basis) *natural.Exponents { return factors(experts, 0, 0) },
+		"blends of none":                  func(*fleet.Header, *fleet.Basis) *natural.Exponents { return factors(experts, 4, 0) },
+		"blends of many":                  func(*fleet.Header, *fleet.Basis) *natural.Exponents { return factors(experts, 4, 60) },
+		"a mean that no feature has":      scaled(1e300, 1, 0, 0),
+		"a deviation that no feature has": scaled(0, 1e300, 0, 0),
+		"a wide feature":                  scaled(1e100, 1e100, 0, 1e6),
+		"narrow, with ranks":              scaled(0, 5e-324, 1, 1e6),
+		"narrow, with wide ranks":         scaled(-1e100, 1e-300, 3e38, -1e6),
+		"no experts":                      func(*fleet.Header, *fleet.Basis) *natural.Exponents { return factors(natural.Experts{}, 4, 5) },
 	}
 	for name, change := range lies {
 		t.Run(name, func(t *testing.T) {
@@ -211,11 +242,15 @@ func TestLiesInContributions(t *testing.T) {
 			}
 		})
 	}
-	t.Run("basis of other features", func(t *testing.T) {
-		of := set.Clone()
-		of.Offer(&fleet.Common{Birth: fleet.Birth{Number: 1, Author: "a", Tag: 1}, Features: good.Features, Classes: good.Classes, Counts: good.Counts, Basis: basisOf(cfg.Inducing, 3, false)})
-		merge(t, of)
-	})
+}
+
+// A common basis of other features is not adopted.
+func TestBasisOfOtherFeatures(t *testing.T) {
+	cfg := liesConfig()
+	set := fleetOf(t, cfg, 3, "c0", "c1", "c2")
+	good := set.Members()[0]
+	set.Offer(&fleet.Common{Birth: fleet.Birth{Number: 1, Author: "a", Tag: 1}, Features: good.Features, Classes: good.Classes, Counts: good.Counts, Basis: basisOf(cfg.Inducing, 3, false)})
+	receivers(t)(t, set)
 }
 
 // unpacked returns an encoded contribution in the form of earlier programs.

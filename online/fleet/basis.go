@@ -46,8 +46,12 @@ func Features(names []string, signals string) uint64 {
 	return h.Sum64()
 }
 
-// check returns an error if the parameters are outside the range that learning keeps,
-// or if a value is not finite.
+// maxMoment bounds means, standard deviations and quantiles of features, of one device or of
+// several: their squares, and inducing inputs in their units, are finite.
+const maxMoment = 10 * model.MaxFeature
+
+// check returns an error if the parameters are outside the range that learning keeps, or the
+// scaling is outside that of features.
 func (b *Basis) check() error {
 	p := b.Params.Clone()
 	p.Clamp(maxEps)
@@ -63,13 +67,13 @@ func (b *Basis) check() error {
 		return fmt.Errorf("fleet: label noise %g, out of range: %w", eps, ErrContribution)
 	}
 	for j, sd := range b.Scale.Sd {
-		if mu := b.Scale.Mu[j]; !(sd > 0) || sd-sd != 0 || mu-mu != 0 {
+		if mu := b.Scale.Mu[j]; !(sd > 0 && sd <= maxMoment && math.Abs(mu) <= maxMoment) {
 			return fmt.Errorf("fleet: scaling of feature %d: mean %g, standard deviation %g: %w", j, mu, sd, ErrContribution)
 		}
 	}
 	for i, v := range b.Scale.Ranks {
-		if v-v != 0 || i%model.RankPoints > 0 && v < b.Scale.Ranks[i-1] {
-			return fmt.Errorf("fleet: the ranks of a feature do not rise, or are not finite: %w", ErrContribution)
+		if !(math.Abs(v) <= maxMoment) || i%model.RankPoints > 0 && v < b.Scale.Ranks[i-1] {
+			return fmt.Errorf("fleet: the ranks of a feature do not rise, or are out of range: %w", ErrContribution)
 		}
 	}
 	return nil

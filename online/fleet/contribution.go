@@ -417,16 +417,17 @@ func (c *Contribution) decodeBasis(d *wire.Decoder) {
 
 // check returns an error if the header or the basis is out of range.
 func (c *Contribution) check() error {
-	var counted uint64
+	left, over := c.N, false
 	for _, n := range c.Counts {
-		counted += n
+		over = over || n > left
+		left -= n
 	}
 	for _, v := range c.Weights {
 		if !(v >= 0 && v <= 1) {
 			return fmt.Errorf("fleet: weight of a horizon %g: %w", v, ErrContribution)
 		}
 	}
-	if c.Member == "" || len(c.Classes) < 2 || len(c.Horizons) < 1 || c.N == 0 || counted > c.N {
+	if c.Member == "" || len(c.Classes) < 2 || len(c.Horizons) < 1 || c.N == 0 || over {
 		return fmt.Errorf("fleet: contribution of %q with %d classes, %d horizons, %d labels: %w", c.Member, len(c.Classes), len(c.Horizons), c.N, ErrContribution)
 	}
 	return c.Basis.check()

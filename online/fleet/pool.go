@@ -43,6 +43,11 @@ func poolOf(contributions []*Contribution, u Units, points int) *Basis {
 	for _, v := range all {
 		z := make([]float64, v.Params.M*d)
 		v.convert(z, &b.Scale, u)
+		for i, x := range z { // far from the other members' features, or of a scaling that is not sound
+			if z[i] = min(max(x, -maxInput), maxInput); x != x {
+				z[i] = 0
+			}
+		}
 		candidates = append(candidates, z...)
 	}
 	b.Params = model.NewParams(min(points, len(candidates)/d, maxInducing), d)
@@ -73,7 +78,9 @@ func poolScale(all []pooled) model.Scale {
 			sd, off := v.Scale.Sd[j], v.Scale.Mu[j]-s.Mu[j]
 			variance += v.weight * (float64(sd*sd) + float64(off*off))
 		}
-		s.Sd[j] = math.Sqrt(variance)
+		if s.Sd[j] = math.Sqrt(variance); s.Sd[j] == 0 { // the squares are too small for a number
+			s.Sd[j] = all[0].Scale.Sd[j]
+		}
 		if ranked {
 			s.Ranks = append(s.Ranks, poolRanks(all, j)...)
 		}

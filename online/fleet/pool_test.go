@@ -41,6 +41,40 @@ func TestPoolScale(t *testing.T) {
 	}
 }
 
+// Whatever scalings and inducing inputs members may send, the basis of all is in range.
+func TestPoolOfAnyMembers(t *testing.T) {
+	for _, sd := range []float64{5e-324, 1e-200, 1, 1e100} {
+		for _, mu := range []float64{0, -1e100, 1e100} {
+			for _, rank := range []float64{0, 1e-30, 3e38} {
+				for _, others := range []float64{5e-324, 1} { // deviations
+					a, _ := member(t, "a", 9, 5, Float32, "x", "y")
+					b, _ := member(t, "b", 3, 5, Float32, "x", "z")
+					a.Scale.Sd[0], b.Scale.Sd[0], b.Scale.Mu[0] = others, sd, mu
+					for i := range b.Params.Z() {
+						b.Params.Z()[i] = 1e6 * float64(1-2*(i%2))
+					}
+					for _, c := range []*Contribution{a, b} {
+						if rank > 0 {
+							c.Scale.Ranks = make([]float64, 2*model.RankPoints)
+							for i := range c.Scale.Ranks {
+								c.Scale.Ranks[i] = rank * float64(i%model.RankPoints/15-1)
+							}
+						}
+						if err := c.Basis.check(); err != nil {
+							t.Fatal(err)
+						}
+					}
+					for _, u := range []Units{Raw, Standard} {
+						if err := poolOf([]*Contribution{a, b}, u, 7).check(); err != nil {
+							t.Errorf("deviations %g and %g, mean %g, ranks to %g, units %d: %v", others, sd, mu, rank, u, err)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // scaleOf returns the scaling of the values of one feature.
 func scaleOf(x []float64) model.Scale {
 	var mean, squares float64

@@ -58,12 +58,13 @@ func (b *Basis) convert(z []float64, to *model.Scale, u Units) {
 
 // OnDevice returns the scaling under which values of a device have the coordinates that
 // their equals in standard units have under s. mu and sd are the device's means and
-// standard deviations, D each. The ranks of s move with the values.
+// standard deviations, D each. The ranks of s move with the values, and stay finite.
 func OnDevice(s *model.Scale, mu, sd []float64) model.Scale {
 	moved := model.Scale{Mu: slices.Clone(mu), Sd: slices.Clone(sd), Clip: s.Clip}
 	for i, v := range s.Ranks {
 		j := i / model.RankPoints
-		moved.Ranks = append(moved.Ranks, float64((v-s.Mu[j])/s.Sd[j]*sd[j])+mu[j])
+		v = float64((v-s.Mu[j])/s.Sd[j]*sd[j]) + mu[j]
+		moved.Ranks = append(moved.Ranks, min(max(v, -model.MaxFeature), model.MaxFeature))
 	}
 	return moved
 }
