@@ -1,5 +1,7 @@
 package online
 
+import "math"
+
 // Weighting is the rule by which classes are weighted.
 type Weighting string
 
@@ -44,5 +46,5 @@ func (l *Learner) weightOf(ev *Event, k int) float64 {
 		c := float64(len(l.classes.names) - len(l.classes.imported))
 		w *= min(l.cfg.ClassWeights.Max, (float64(all)+c)/(c*(float64(n)+1)))
 	}
-	return min(w, MaxWeight)
+	return min(max(w, math.SmallestNonzeroFloat64), MaxWeight) // the product may be rounded to 0
 }

@@ -74,6 +74,10 @@ func column(col, x []float64, n, d, j int) []float64 {
 	return col
 }
 
+// minSd is the least standard deviation of a feature that is not constant: a tenth of it, see track,
+// and quotients by it are numbers of full precision.
+const minSd = 1e-300
+
 // meanSd returns mean and population standard deviation, 1 for a constant
 // column. It scales by the largest magnitude first: squares of 1e-200 underflow.
 func meanSd(col []float64) (mu, sd float64) {
@@ -93,7 +97,7 @@ func meanSd(col []float64) (mu, sd float64) {
 		ss += (v/top - mu) * (v/top - mu)
 	}
 	mu, sd = mu*top, math.Sqrt(ss/n)*top
-	if !(sd > 1e-8*(min(1, top)+math.Abs(mu))) {
+	if !(sd > max(1e-8*(min(1, top)+math.Abs(mu)), minSd)) {
 		sd = 1
 	}
 	return mu, sd
