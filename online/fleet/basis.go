@@ -79,7 +79,8 @@ func (b *Basis) check() error {
 	return nil
 }
 
-// rounded returns a copy of b whose parameters and ranks are rounded to 32 bits.
+// rounded returns a copy of b whose parameters and ranks are rounded to 32 bits. Ranks beyond their
+// range are at its end.
 func (b *Basis) rounded() Basis {
 	c := b.clone()
 	for i, v := range c.Params.Theta {
@@ -87,7 +88,7 @@ func (b *Basis) rounded() Basis {
 	}
 	*c.Params.LogitEps() = model.Logit(float64(float32(b.Params.Eps())))
 	for i, v := range c.Scale.Ranks {
-		c.Scale.Ranks[i] = float64(float32(v))
+		c.Scale.Ranks[i] = float64(float32(min(max(v, -math.MaxFloat32), math.MaxFloat32)))
 	}
 	return c
 }

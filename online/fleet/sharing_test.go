@@ -68,6 +68,11 @@ func TestCommonIsEncoded(t *testing.T) {
 		t.Errorf("another basis after decoding: %+v, %v", d, err)
 	}
 	refusesDamage(t, data, DecodeCommon, ErrContribution)
+	wide := *c
+	wide.Scale.Ranks = slices.Repeat([]float64{1e39}, 2*model.RankPoints)
+	if _, err := newCommon(c.Birth, &Header{Classes: c.Classes, Counts: c.Counts}, &wide.Basis).AppendBinary(nil); err != nil {
+		t.Errorf("with quantiles beyond 32 bits: %v", err)
+	}
 	for what, change := range map[string]func(*Common){
 		"number 0": func(c *Common) { c.Number = 0 }, "number 65536": func(c *Common) { c.Number = 1 << 16 }, "author": func(c *Common) { c.Author = "" },
 		"input": func(c *Common) { c.Params.Z()[0] = math.NaN() }, "scale": func(c *Common) { c.Scale.Sd[1] = 0 },

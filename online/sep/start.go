@@ -58,6 +58,7 @@ func (t *team) startParams(x []float64, n, d, m int, eps float64, rng *rand.Rand
 		p.LogEll()[i] = ell
 	}
 	*p.LogNoise() = math.Log(StartNoise)
+	p.Clamp(0.5)                     // rows are further from each other than any lengthscale where the clip is wide
 	*p.LogitEps() = model.Logit(eps) // −Inf for 0: labels are then taken as they are
 	return p
 }

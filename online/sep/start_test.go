@@ -114,3 +114,14 @@ func TestCentresOfFewRows(t *testing.T) {
 		t.Errorf("the centres are %d of 3 rows", len(found))
 	}
 }
+
+// Parameters begin in the range that learning keeps, however far from each other the rows are.
+func TestStartIsInRange(t *testing.T) {
+	x := []float64{-1000, -1000, -1000, 1000, 1000, 1000, 0, 0, 1000}
+	p := StartParams(x, 3, 3, 2, 0.0001, rand.New(rand.NewPCG(1, 1)))
+	kept := p.Clone()
+	kept.Clamp(0.5)
+	if at := len(p.Theta) - 1; !slices.Equal(p.Theta[:at], kept.Theta[:at]) || math.Abs(p.Eps()-0.0001) > 1e-12 {
+		t.Errorf("they begin at %g, label noise %g; learning keeps %g", p.Theta, p.Eps(), kept.Theta)
+	}
+}
