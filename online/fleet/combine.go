@@ -75,18 +75,12 @@ func (r *Receiver) sum(s *Set) (*Merge, error) {
 	if len(open) == 0 {
 		return m, nil
 	}
-	if m.Params.M == 0 {
-		largest := slices.MaxFunc(open, func(i, j int) int { // of equals the first name
-			return cmp.Or(cmp.Compare(s.members[i].N, s.members[j].N), cmp.Compare(j, i))
-		})
-		m.Basis = s.members[largest].Basis.clone()
-		if lacks(s.members[largest], s.taken(m)) {
-			m.Basis = *poolOf(s.taken(m), r.Units, m.Basis.Params.M)
-		}
-	}
-	p, err := newProjector(&m.Basis, r.Units)
+	p, open, err := r.projector(m, s, open)
 	if err != nil {
 		return nil, err
+	}
+	if len(open) == 0 {
+		return m, nil
 	}
 	t, err := newTrial(r.Window, m.Params.M)
 	if err != nil {
@@ -117,11 +111,42 @@ func (r *Receiver) sum(s *Set) (*Merge, error) {
 	r.addForests(m, forests)
 	r.addExponents(m, s)
 	if r.Mix && r.Own != nil && lacks(r.Own, s.taken(m)) {
-		if m.Unseen, err = r.unseen(s.taken(m)); err != nil {
-			return nil, err
-		}
+		m.Unseen = r.unseen(s.taken(m))
 	}
 	return m, m.set(sums)
+}
+
+// projector returns one on the basis of the sums, and the members that are left. A receiver without a
+// basis takes that of the member with the most labels, of those whose basis factors, or one of all
+// members if this one does not know all their classes. None is left where no basis factors.
+func (r *Receiver) projector(m *Merge, s *Set, open []int) (p *projector, left []int, err error) {
+	if m.Params.M > 0 {
+		p, err = newProjector(&m.Basis, r.Units)
+		return p, open, err
+	}
+	for left = open; len(left) > 0; {
+		at := 0 // of equals the first name
+		for i := range left {
+			if s.members[left[i]].N > s.members[left[at]].N {
+				at = i
+			}
+		}
+		largest := s.members[left[at]]
+		if lacks(largest, s.taken(m)) {
+			m.Basis = *poolOf(s.taken(m), r.Units, largest.Params.M)
+			if p, err = newProjector(&m.Basis, r.Units); err == nil {
+				return p, left, nil
+			}
+		}
+		m.Basis = largest.Basis.clone()
+		if p, err = newProjector(&m.Basis, r.Units); err == nil {
+			return p, left, nil
+		}
+		m.Members[left[at]].Refused = NotFactored
+		left = slices.Delete(left, at, at+1)
+	}
+	m.Basis = r.Basis.clone()
+	return nil, nil, nil
 }
 
 // tests reports whether the receiver has enough labels to test contributions by them.
@@ -298,18 +323,35 @@ func (m *Merge) set(sums map[string]*sum) error {
 	for h := range m.Horizons {
 		for _, name := range m.Classes {
 			a, b := sums[name].a[h*size*size:(h+1)*size*size], sums[name].b[h*size:(h+1)*size]
+			allowRounding(a, size)
 			for i := range size {
 				for _, v := range a[i*size : i*size+i+1] {
 					m.A = append(m.A, float32(v))
 				}
 				m.B = append(m.B, float32(b[i]))
 			}
-			if !factors(a, size) { // each part of it does
+			if !factors(a, size) {
 				return fmt.Errorf("fleet: sum of class %.40q: %w", name, model.ErrFactor)
 			}
 		}
 	}
 	return nil
+}
+
+// allowRounding makes room for the rounding of A, the lower triangle of a sum of matrices each of which
+// factors: if A does not, its diagonal grows by a part of its trace, which is above the errors of 32
+// bits.
+func allowRounding(a []float64, m int) {
+	var trace float64
+	for i := range m {
+		trace += a[i*m+i]
+	}
+	if trace <= maxRounding || factors(slices.Clone(a), m) {
+		return
+	}
+	for i := range m {
+		a[i*m+i] += trace / maxRounding
+	}
 }
 
 // factors reports whether ½I + A is positive definite once A, a lower triangle, is

@@ -78,7 +78,7 @@ func poolScale(all []pooled) model.Scale {
 			sd, off := v.Scale.Sd[j], v.Scale.Mu[j]-s.Mu[j]
 			variance += v.weight * (float64(sd*sd) + float64(off*off))
 		}
-		if s.Sd[j] = math.Sqrt(variance); s.Sd[j] == 0 { // the squares are too small for a number
+		if s.Sd[j] = min(math.Sqrt(variance), maxMoment); s.Sd[j] == 0 { // the squares are too small for a number
 			s.Sd[j] = all[0].Scale.Sd[j]
 		}
 		if ranked {

@@ -33,6 +33,7 @@ func (m *Merge) On(b *Basis, u Units, add func(h, k int, a, sum []float64)) erro
 			} else {
 				p.symmetric(full, sumFrom, a, sum)
 			}
+			allowRounding(a, size)
 			copy(p.check, a)
 			if !factors(p.check, size) {
 				return fmt.Errorf("fleet: sum of class %.40q on this basis: %w", name, model.ErrFactor)

@@ -97,7 +97,11 @@ func (r *Receiver) unfit(c *Common) Reason {
 // adopt lets the receiver begin with a basis. Its sums are then those on that basis.
 func (r *Receiver) adopt(m *Merge, s *Set, start *Common) error {
 	start.Basis = start.rounded()
-	if _, err := start.AppendBinary(nil); err != nil {
+	_, err := start.AppendBinary(nil)
+	if err == nil {
+		_, err = newProjector(&start.Basis, r.Units)
+	}
+	if err != nil {
 		m.Unfit = NotFactored
 		r.average(m, s)
 		return nil

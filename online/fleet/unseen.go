@@ -34,15 +34,15 @@ func (s *Set) taken(m *Merge) (all []*Contribution) {
 }
 
 // unseen returns the sums of the receiver and the taken members. The inducing inputs of the
-// receiver lie where its own classes are: its basis knows the others badly. The error is
-// model.ErrFactor.
-func (r *Receiver) unseen(taken []*Contribution) (*Merge, error) {
+// receiver lie where its own classes are: its basis knows the others badly. Nil: the basis of
+// all, or a sum, does not factor.
+func (r *Receiver) unseen(taken []*Contribution) *Merge {
 	one := *r
 	one.Horizons = r.Horizons[:1]
 	m := &Merge{Basis: *r.pool(taken, UnseenPoints*r.Params.M), Horizons: one.Horizons, Weights: []float64{1}}
 	p, err := newProjector(&m.Basis, r.Units)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	sums := map[string]*sum{}
 	for _, c := range append([]*Contribution{r.Own}, taken...) {
@@ -50,7 +50,10 @@ func (r *Receiver) unseen(taken []*Contribution) (*Merge, error) {
 			one.add(&Member{}, c, nil, p, nil, sums)
 		}
 	}
-	return m, m.set(sums)
+	if m.set(sums) != nil {
+		return nil
+	}
+	return m
 }
 
 // encodeUnseen appends the sums Unseen of a merge.
