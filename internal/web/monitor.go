@@ -12,6 +12,7 @@ import (
 
 	"edge/internal/process"
 	"edge/internal/report"
+	"edge/model"
 	"edge/persist"
 	"edge/stream"
 	"edge/stream/field"
@@ -56,6 +57,11 @@ type recent struct {
 	predicted              map[string]uint64 // by the most probable class; "" while no class is known
 	predictTime, learnTime *histogram
 }
+
+const (
+	maxPredicted = 4 * model.MaxClasses // classes of a model whose predictions are counted apart: resets and a fleet bring others
+	otherClasses = "other"              // counts those of the rest
+)
 
 // sample is a prediction, its time, and its label once that is known, from any
 // source.
@@ -108,7 +114,11 @@ func (m *Monitor) OnPrediction(p *stream.Prediction) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.recent[p.Model]
-	r.predicted[class]++
+	counted := class
+	if _, known := r.predicted[class]; !known && len(r.predicted) >= maxPredicted {
+		counted = otherClasses
+	}
+	r.predicted[counted]++
 	r.predictTime.observe(p.Latency.Seconds())
 	var kept *stream.Prediction
 	if len(r.samples) == keptSamples {

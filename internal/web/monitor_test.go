@@ -1,11 +1,13 @@
 package web
 
 import (
+	"fmt"
 	"testing"
 
 	"edge/internal/config"
 	"edge/internal/report"
 	"edge/online/score"
+	"edge/stream"
 )
 
 // A course of any length keeps its ends and a bounded number of points.
@@ -29,6 +31,26 @@ func TestCourseIsBounded(t *testing.T) {
 		if course[i].N <= course[i-1].N {
 			t.Fatalf("point %d is %+v after %+v", i, course[i], course[i-1])
 		}
+	}
+}
+
+// Predictions of any number of classes are counted under a bounded number of names.
+func TestPredictedClassesAreBounded(t *testing.T) {
+	cfg := config.Default()
+	cfg.Models["m"] = config.DefaultModel()
+	m := NewMonitor()
+	m.Follow(&Deployment{Config: &cfg})
+	const classes = 3 * maxPredicted
+	for i := range classes {
+		m.OnPrediction(&stream.Prediction{Model: "m", Classes: []string{fmt.Sprint(i)}, Class: 0, Probs: []float64{1}})
+	}
+	var sum uint64
+	counts := m.recent["m"].predicted
+	for _, n := range counts {
+		sum += n
+	}
+	if len(counts) != maxPredicted+1 || sum != classes || counts["0"] != 1 || counts[otherClasses] != classes-maxPredicted {
+		t.Errorf("%d names, %d predictions, %d of other classes", len(counts), sum, counts[otherClasses])
 	}
 }
 
