@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"edge/internal/config"
@@ -83,10 +84,11 @@ func MeasureEndurance(ctx context.Context, cfg *config.Config, folder string, ra
 
 // removeScratch removes the scratch stores of doctors that were killed.
 func removeScratch(folder string) {
-	left, _ := filepath.Glob(filepath.Join(folder, doctorFolder+"*", doctorStore))
-	for _, file := range left {
-		if persist.RemoveUnlocked(file) == nil {
-			_ = os.RemoveAll(filepath.Dir(file))
+	entries, _ := os.ReadDir(folder) // MkdirTemp reports a folder that cannot be used
+	for _, e := range entries {
+		dir := filepath.Join(folder, e.Name())
+		if strings.HasPrefix(e.Name(), doctorFolder) && persist.RemoveUnlocked(filepath.Join(dir, doctorStore)) == nil {
+			_ = os.RemoveAll(dir)
 		}
 	}
 }

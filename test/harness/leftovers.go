@@ -12,7 +12,10 @@ import (
 // are open as stores, and fails unless it removes gone alone.
 func RemovesLeftovers(t testing.TB, gone, kept, held []string, command func(folder string)) {
 	t.Helper()
-	folder := t.TempDir()
+	folder := filepath.Join(t.TempDir(), "of [1") // no pattern
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	exists := func(name string) bool {
 		_, err := os.Stat(filepath.Join(folder, name))
 		return err == nil
