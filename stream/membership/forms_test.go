@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"edge/online/fleet"
+	"edge/online/wire"
 	"edge/stream/field"
 )
 
@@ -114,4 +115,27 @@ func TestConfig(t *testing.T) {
 			t.Errorf("trust %q is accepted", text)
 		}
 	}
+}
+
+// Contributions and parts share one bound, and small parts count with the memory that they take.
+func TestContributionsAndPartsAreBoundedTogether(t *testing.T) {
+	w := newWorld(t)
+	n := w.start("own", 0, plain)
+	n.held = MaxHeld - 10*(partMemory+1)
+	for i := range 100 {
+		p := appendVersion(nil, partMagic, fleet.Version{Epoch: 1, Sequence: 1})
+		n.Receive(w.now, fmt.Sprintf("edge/fleet/c/a/%d", i), wire.AppendChecksum(append(p, 1), 0), false)
+	}
+	equal(t, "parts of one byte", len(n.assemblies["a"].parts), 10)
+	n.held = 0
+	n.assemblies["x"] = &assembly{bytes: MaxHeld}
+	data, err := contribution(t, "b", 200, 2).AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Receive(w.now, "edge/fleet/c/b", data, false)
+	equal(t, "contributions beside parts that take all the room", len(n.peers), 0)
+	delete(n.assemblies, "x")
+	n.Receive(w.now, "edge/fleet/c/b", data, false)
+	equal(t, "contributions once there is room", len(n.peers), 1)
 }

@@ -22,6 +22,7 @@ const (
 	leastMessage = 4 << 10                           // data of a part that is not halved any more
 	packedMore   = 64                                // bytes that another version may have more
 	maxParts     = fleet.MaxBytes/leastMessage + 1
+	partMemory   = 64 // bytes of memory that a collected part takes beside its data
 )
 
 // ErrParts: bytes are no list of parts, no part, or are damaged.
@@ -144,6 +145,9 @@ func (a *assembly) connected() {
 		a.clear(fleet.Version{})
 	}
 }
+
+// held is about the number of bytes of memory that the parts take.
+func (a *assembly) held() int { return a.bytes + partMemory*len(a.parts) }
 
 // clear drops the parts, and waits for those of a version.
 func (a *assembly) clear(v fleet.Version) { a.parts, a.of, a.bytes = nil, v, 0 }

@@ -72,10 +72,7 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 			m.see(name, retained)
 		}
 	} else {
-		room := MaxHeld - m.held
-		for _, other := range m.assemblies {
-			room -= other.bytes
-		}
+		room := MaxHeld - m.held - m.collected() - partMemory
 		err = a.addPart(part, payload, min(room, fleet.MaxBytes-a.bytes), !retained)
 	}
 	if err != nil {
@@ -86,6 +83,14 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 	if data := a.whole(); data != nil {
 		m.whole(now, name, data, retained && !a.live)
 	}
+}
+
+// collected is about the number of bytes of memory that the parts of all members take.
+func (m *Member) collected() (bytes int) {
+	for _, a := range m.assemblies {
+		bytes += a.held()
+	}
+	return bytes
 }
 
 // see notes that the broker has sent a member's message.
@@ -136,8 +141,8 @@ func (m *Member) put(now time.Time, c *fleet.Contribution, bytes int, retained b
 		before = p.held
 	}
 	held := c.Held()
-	if m.held+held-before > MaxHeld {
-		m.refuse(now, NoRoom, c.Member, fmt.Errorf("more than %d bytes of contributions", MaxHeld))
+	if m.held+m.collected()+held-before > MaxHeld {
+		m.refuse(now, NoRoom, c.Member, fmt.Errorf("more than %d bytes of contributions and parts", MaxHeld))
 		return
 	}
 	if p := m.peers[c.Member]; p != nil {
