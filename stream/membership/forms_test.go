@@ -127,6 +127,7 @@ func TestContributionsAndPartsAreBoundedTogether(t *testing.T) {
 		n.Receive(w.now, fmt.Sprintf("edge/fleet/c/a/%d", i), wire.AppendChecksum(append(p, 1), 0), false)
 	}
 	equal(t, "parts of one byte", len(n.assemblies["a"].parts), 10)
+	equal(t, "refused parts", n.counts.Refused, map[fleet.Reason]uint64{NoRoom: 90})
 	n.held = 0
 	n.assemblies["x"] = &assembly{bytes: MaxHeld}
 	data, err := contribution(t, "b", 200, 2).AppendBinary(nil)

@@ -28,6 +28,9 @@ const (
 // ErrParts: bytes are no list of parts, no part, or are damaged.
 var ErrParts = errors.New("not a valid list of parts, or part")
 
+// errRoom: other contributions and parts take the memory that a part needs.
+var errRoom = errors.New("no room for it")
+
 // list is a list of parts.
 type list struct {
 	fleet.Version
@@ -153,7 +156,7 @@ func (a *assembly) held() int { return a.bytes + partMemory*len(a.parts) }
 func (a *assembly) clear(v fleet.Version) { a.parts, a.of, a.bytes = nil, v, 0 }
 
 // addPart takes a copy of a part, which the broker kept or which is live. room is the number of bytes
-// that it may take.
+// that are left for it. The error is ErrParts or errRoom.
 func (a *assembly) addPart(part int, payload []byte, room int, live bool) error {
 	v, data, err := open(payload, partMagic)
 	if err != nil {
@@ -168,8 +171,11 @@ func (a *assembly) addPart(part int, payload []byte, room int, live bool) error 
 	if a.parts[part] != nil {
 		return nil
 	}
-	if len(data) == 0 || len(data) > room {
-		return fmt.Errorf("fleet: part of %d bytes, room for %d: %w", len(data), room, ErrParts)
+	if most := fleet.MaxBytes - a.bytes; len(data) == 0 || len(data) > most {
+		return fmt.Errorf("fleet: part of %d bytes, of %d at most: %w", len(data), most, ErrParts)
+	}
+	if len(data) > room {
+		return fmt.Errorf("fleet: part of %d bytes: more than %d bytes of contributions and parts: %w", len(data), MaxHeld, errRoom)
 	}
 	if a.parts == nil {
 		a.parts = map[int][]byte{}

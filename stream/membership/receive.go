@@ -72,11 +72,14 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 			m.see(name, retained)
 		}
 	} else {
-		room := MaxHeld - m.held - m.collected() - partMemory
-		err = a.addPart(part, payload, min(room, fleet.MaxBytes-a.bytes), !retained)
+		err = a.addPart(part, payload, MaxHeld-m.held-m.collected()-partMemory, !retained)
 	}
 	if err != nil {
-		m.refuse(now, Malformed, name, err)
+		reason := Malformed
+		if errors.Is(err, errRoom) {
+			reason = NoRoom
+		}
+		m.refuse(now, reason, name, err)
 		return
 	}
 	m.assemblies[name] = a
