@@ -28,7 +28,7 @@ func noTable(head string) string {
 	switch {
 	case strings.HasPrefix(strings.TrimPrefix(text, `"`), "TOA5"):
 		return "TOA5 of Campbell Scientific, whose header has four lines: sed '1d;3,4d' FILE >FILE.csv leaves the names and the rows"
-	case isJSON(text):
+	case isJSON(text), strings.HasPrefix(line, "[") && json.Valid([]byte(line)):
 		return "JSON: want CSV with a header line; " + jqCommand("jq -nr %s FILE", text)
 	case strings.HasPrefix(text, "version https://git-lfs"):
 		return "a pointer of Git LFS in place of the file: git lfs pull fetches it"
@@ -210,10 +210,15 @@ func isLineProtocol(line string) bool {
 const deepest = 8
 
 // jqCommand returns the jq command that makes a table of a text of JSON: of the members of its objects, or where
-// they are too many for a line, or no numbers and words, as an example. command has its place.
+// they are too many for a line, or no numbers and words, as an example. The array features of a sample gives
+// columns without names. command has its place.
 func jqCommand(command, text string) string {
 	const longest = 160
 	each, object := objectsOf(text)
+	if object.Get("features.0").Type == gjson.Number {
+		each += "[.features[],.label]|"
+		object = object.Get("features")
+	}
 	if object.IsArray() {
 		return fmt.Sprintf(command, "'inputs|"+each+"@csv'") + " >FILE.csv makes one without it"
 	}
@@ -236,14 +241,22 @@ func jqCommand(command, text string) string {
 }
 
 // objectsOf returns the first of several objects, or arrays, in a text of JSON, and how jq comes
-// from a value to them.
+// from a value to them. Of objects some of which have a label it is the first one with it.
 func objectsOf(text string) (each string, object gjson.Result) {
 	values := json.NewDecoder(strings.NewReader(text))
 	first := json.RawMessage(text) // one value that is larger than the text
 	several := values.Decode(&first) == nil && values.More()
 	object = gjson.ParseBytes(first)
+	for next := first; several && !object.Get("label").Exists() && values.Decode(&next) == nil; {
+		if gjson.GetBytes(next, "label").Exists() {
+			object = gjson.ParseBytes(next)
+		}
+	}
 	for range deepest {
-		inner := object.Get("0")
+		inner := object.Get("#(label)")
+		if !inner.Exists() {
+			inner = object.Get("0")
+		}
 		if !object.IsArray() || !inner.IsArray() && !inner.IsObject() {
 			break
 		}

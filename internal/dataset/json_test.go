@@ -1,0 +1,26 @@
+package dataset
+
+import (
+	"strings"
+	"testing"
+)
+
+// The command of jq in the error takes the features of samples as sensors publish them, and the label,
+// which few of them may have.
+func TestRemediesForSamplesInJSON(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"an array of features":     {`{"id":"a","features":[1.5,2]}` + "\n" + `{"id":"b","features":[2,3],"label":"x"}`, `jq -nr 'inputs|[.features[],.label]|@csv' FILE >FILE.csv makes one without it`},
+		"a list of such samples":   {`{"data":[{"features":[1.5],"label":"x"}]}`, `jq -nr 'inputs|.data[]|[.features[],.label]|@csv' FILE`},
+		"the label further on":     {"{\"x\":1,\"y\":2}\n{\"x\":2,\"y\":3,\"label\":\"a\"}\n", `jq -nr '["x","y","label"],(inputs|[.x,.y,.label])|@csv' FILE`},
+		"further on in an array":   {`[{"x":1,"y":2},{"x":2,"y":3,"label":"a"}]`, `jq -nr '["x","y","label"],(inputs|.[]|[.x,.y,.label])|@csv' FILE`},
+		"no label, and a cut line": {"{\"x\":1,\"y\":2}\n{\"x\":2,", `jq -nr '["x","y"],(inputs|[.x,.y])|@csv' FILE`},
+		"an array a line":          {"[1.5,2,\"a\"]\n[2,3,\"b\"]\n", `data.csv: JSON: want CSV with a header line; jq -nr 'inputs|@csv' FILE >FILE.csv makes one without it`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newFile(strings.NewReader(c.text), "data.csv", Format{})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("error %v, want one with %q", err, c.want)
+			}
+		})
+	}
+}
