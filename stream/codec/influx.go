@@ -202,7 +202,7 @@ func (l *influxLine) fields(row *cells, lines *lineprotocol.Decoder) *Refusal {
 // feature sets the value of feature, or signal, i.
 func (c influxCodec) feature(row *cells, i int, kind lineprotocol.ValueKind, text string) *Refusal {
 	if c.signals == nil && kind != lineprotocol.Int && kind != lineprotocol.Uint && kind != lineprotocol.Float {
-		return Refuse(NotANumber, "feature %.40q is the %v %.40q", c.names[i], kind, text)
+		return Refuse(NotANumber, "feature %.40q is the %v %.40q; signals in place of features read texts and switches", c.names[i], kind, text)
 	}
 	return row.feature(i, text)
 }

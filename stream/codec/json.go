@@ -14,6 +14,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// severalObjects is the remedy for several samples, or labels, in a message.
+const severalObjects = `several objects in a message are {"batch":[{…},{…}]}`
+
 // maxDepth bounds nested arrays and objects.
 const maxDepth = 16
 
@@ -81,6 +84,8 @@ func (c jsonCodec) another(payload []byte, err *Refusal) *Refusal {
 // reading decodes one object, or one array of numbers.
 func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 	switch {
+	case v.IsArray() && v.Get("0").IsObject() && (c.paths == nil || c.keyed != ""):
+		return r, Refuse(Malformed, "an array of objects; %s", severalObjects)
 	case v.IsArray() && len(c.names) > 0 && c.paths == nil:
 		r.X, err = c.array(v)
 		return r, err
@@ -340,7 +345,7 @@ func number(v gjson.Result) (float64, error) {
 		}
 		return 0, fmt.Errorf("%s is not a number; signals in place of features read texts and switches", kind(v))
 	default:
-		return 0, fmt.Errorf("%s is not a number", kind(v))
+		return 0, fmt.Errorf("%s is not a number; give the path of one in fields", kind(v))
 	}
 	n, err := strconv.ParseFloat(v.Raw, 64)
 	if err != nil {
@@ -420,7 +425,7 @@ func notJSON(payload []byte) *Refusal {
 		} else if !bytes.ContainsRune(payload, '"') && bytes.ContainsAny(payload, "{'") { // as Python's str, or a shell, leaves it
 			remedy = "; JSON has double quotes around keys and texts"
 		} else if at := int(syntax.Offset) - 1; bytes.HasPrefix(payload, []byte("{")) && at < len(payload) && payload[at] == '{' {
-			remedy = "; several objects in a message are an array: [{…},{…}]"
+			remedy = "; " + severalObjects
 		}
 		return Refuse(Malformed, "byte %d: %w%s", syntax.Offset, err, remedy)
 	}

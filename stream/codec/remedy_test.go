@@ -37,7 +37,7 @@ func TestRemedies(t *testing.T) {
 		{FormatJSON, `{"x":tempinf}`, "malformed: byte 7"},
 		{FormatJSON, "[object Object]", "looking for beginning of value; JSON.stringify makes JSON of an object of JavaScript"},
 		{FormatJSON, "nan", "not_a_number: NaN and Infinity are not JSON: want null; is it of another format?"},
-		{FormatJSON, "{\"x\":1}\n{\"x\":2}\n", "after top-level value; several objects in a message are an array: [{…},{…}]"},
+		{FormatJSON, "{\"x\":1}\n{\"x\":2}\n", "after top-level value; several objects in a message are {\"batch\":[{…},{…}]}"},
 		{FormatJSON, `{"x":{"y":1}{}}`, "after object key:value pair"},
 		{FormatJSON, `{"x":nan}`, "not_a_number: NaN and Infinity are not JSON"},
 		{FormatJSON, `{"x":-inf}`, "not_a_number: NaN and Infinity are not JSON"},
@@ -94,6 +94,10 @@ func TestRemedyOfFeatures(t *testing.T) {
 		{FormatCBOR, "\xa1\x61x\xf9\x7c\x00", `feature "x": Infinity is beyond the range of a float64`},
 		{FormatValue, "on", "signals in place of features read"},
 		{FormatJSON, "<?xml version=\"1.0\" ?><vs><ac>128</ac></vs>", "malformed: it looks like XML or HTML, which is not read; a flow of Node-RED"},
+		{FormatJSON, `{"x":{"value":1.5}}`, `feature "x": an object is not a number; give the path of one in fields`},
+		{FormatJSON, `[{"x":1},{"x":2}]`, `malformed: an array of objects; several objects in a message are {"batch":[{…},{…}]}`},
+		{FormatValue, `{"x":1.5}`, "not_a_number: it is JSON: with format: json the path"},
+		{formatInflux, "m x=t", "the bool \"true\"; signals in place of features read texts and switches"},
 		{FormatJSON, `{"x":"[1]"}`, `feature "x": it is JSON in a text: a path in fields that goes on in it`},
 	} {
 		s := DefaultStream()

@@ -23,6 +23,9 @@ func (c valueCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		return c.signal(new(Scratch), 0, payload)
 	}
 	v, err := decimal(afterTime(string(bytes.TrimSpace(payload))))
+	if err != nil && bytes.ContainsAny(payload, "{[") {
+		return nil, Refuse(NotANumber, "it is JSON: with format: json the path of the value in fields reads it, for several topics with signals and an input for each")
+	}
 	if err != nil {
 		return nil, Refuse(NotANumber, "%w; signals in place of features read words and units", err)
 	}
