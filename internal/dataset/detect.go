@@ -63,7 +63,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	if err != nil || at.time < 0 || len(r.Signals) == 0 {
 		return r, false, err
 	}
-	seen := survey{file: d, at: at, last: map[string]int64{}, labels: map[string]bool{}, numbers: true}
+	seen := survey{file: d, at: at, guessed: f.Label == "" && r.Label != labelColumn, last: map[string]int64{}, labels: map[string]bool{}, numbers: true}
 	for _, name := range r.Signals {
 		seen.signals = append(seen.signals, slices.Index(d.names, name))
 	}
@@ -91,6 +91,7 @@ type survey struct {
 	file    *File
 	at      layout
 	signals []int // columns
+	guessed bool  // neither a flag nor its name says which column is the label
 
 	rows, gaps    int // gaps: rows with an empty cell
 	lacking       bool
@@ -122,8 +123,11 @@ func (s *survey) add(record []string) bool {
 		}
 		s.x = append(s.x, v)
 		if s.words == nil && !isValue(cell) {
-			word := s.file.flagWord(i)
-			s.words = s.file.at(i, fmt.Sprintf("the file looks like one of signals, and column %s has %s: --device %s if it names the device; a stream written by hand can read it by values (map, one_hot or unit); --ignore %s leaves the column out", s.file.column(i), field.Quote(cell), word, word))
+			word, label := s.file.flagWord(i), ""
+			if s.guessed {
+				label = "--label " + word + " if it is the label, "
+			}
+			s.words = s.file.at(i, fmt.Sprintf("the file looks like one of signals, and column %s has %s: %s--device %s if it names the device; a stream written by hand can read it by values (map, one_hot or unit); --ignore %s leaves the column out", s.file.column(i), field.Quote(cell), label, word, word))
 		}
 	}
 	if gap {

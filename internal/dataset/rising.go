@@ -46,7 +46,7 @@ func (d *File) risingWarning() string {
 		names, flags = append(names, d.column(i)), append(flags, d.flagWord(i))
 		if slices.Contains(timeColumns, d.Features[role]) {
 			remedy = "; rows that a sensor sends one after the other become samples by windows (edge windows --help)"
-		} else if strings.Contains(strings.ToLower(d.Features[role]), "time") && remedy == "" {
+		} else if name := strings.ToLower(d.Features[role]); remedy == "" && (strings.Contains(name, "time") || strings.Contains(name, "second")) {
 			remedy = "; of rows that a sensor sends one after the other edge config sample --from FILE --time " + d.flagWord(i) + " proposes windows"
 		}
 	}

@@ -36,13 +36,15 @@ func TestRisingFeatures(t *testing.T) {
 
 // A column that is called a time, but otherwise than those that are found by name, has the flag for it.
 func TestRisingTimes(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("Time (s),x,label\n")
-	for i := range 40 {
-		fmt.Fprintf(&b, "%d,%d,%c\n", i, i%7, "ab"[i%2])
-	}
-	s, err := Summarize(files.Write(t, "data.csv", b.String()), Format{})
-	if want := "--ignore 1 leaves it out; of rows that a sensor sends one after the other edge config sample --from FILE --time 1 proposes windows"; err != nil || !strings.HasSuffix(s.Warning, want) {
-		t.Errorf("%q, %v; want %q", s.Warning, err, want)
+	for name, flag := range map[string]string{"Time (s)": "1", "seconds_elapsed": "seconds_elapsed"} {
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s,x,label\n", name)
+		for i := range 40 {
+			fmt.Fprintf(&b, "%d,%d,%c\n", i, i%7, "ab"[i%2])
+		}
+		s, err := Summarize(files.Write(t, "data.csv", b.String()), Format{})
+		if want := "--ignore " + flag + " leaves it out; of rows that a sensor sends one after the other edge config sample --from FILE --time " + flag + " proposes windows"; err != nil || !strings.HasSuffix(s.Warning, want) {
+			t.Errorf("%q, %v; want %q", s.Warning, err, want)
+		}
 	}
 }

@@ -1,0 +1,33 @@
+package dataset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"edge/test/files"
+)
+
+// A column with words in a file of signals may be the label, unless that is known.
+func TestWordsBesideSignals(t *testing.T) {
+	for _, c := range []struct {
+		header string
+		format Format
+		label  bool
+	}{
+		{"user,activity,timestamp,x,y", Format{}, true},
+		{"user,activity,timestamp,x,label", Format{}, false},
+		{"user,activity,timestamp,x,y", Format{Label: "y"}, false},
+	} {
+		var b strings.Builder
+		fmt.Fprintln(&b, c.header)
+		for i := range 300 {
+			fmt.Fprintf(&b, "7,walking,%d,%d,%d\n", 1_700_000_000_000+50*i, i%7, i%3)
+		}
+		_, _, err := Detect(files.Write(t, "data.csv", b.String()), c.format)
+		const label = "--label activity if it is the label, "
+		if err == nil || !strings.Contains(err.Error(), `column "activity" has "walking": `) || strings.Contains(err.Error(), label) != c.label {
+			t.Errorf("%s, label %q: %v, want %q: %v", c.header, c.format.Label, err, label, c.label)
+		}
+	}
+}
