@@ -19,6 +19,7 @@ func newPredictCommand() *cobra.Command {
 model has learnt; it learns nothing. The header names the columns: those that
 are the model's features are taken, in any order, and an empty cell is averaged
 over. No label is needed; --label names a column that is printed with the answer.
+With -c the file may have rows of signals, of which the model's stream makes samples.
 
 The daemon must not have the state file open: make a copy by edge backup. After
 a crash, and in a copy of a running daemon's file, the journal has records beyond
@@ -40,6 +41,6 @@ the checkpoint; with -c they are learnt first, in memory, as the daemon would.`,
 	f.StringVar(&p.Model, "model", "", "`NAME` of the model, where the state file has several")
 	cli.AddDataFlags(cmd, &p.Data, "`NAME` of a column to print as label")
 	cli.AddRawFlags(cmd, &p.Data)
-	f.StringVarP(&p.Config, "config", "c", "", "configuration `FILE` under which to learn what the journal holds")
+	f.StringVarP(&p.Config, "config", "c", "", "configuration `FILE` under which to learn what the journal holds, and to make samples of a file of signals")
 	return cmd
 }

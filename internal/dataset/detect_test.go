@@ -31,3 +31,16 @@ func TestWordsBesideSignals(t *testing.T) {
 		}
 	}
 }
+
+// A model of windows does not find its features among signals, of which a configuration makes them.
+func TestFeaturesOfWindows(t *testing.T) {
+	for feature, want := range map[string]string{
+		"x.mean": `; "x.mean" is of a window of signals, which the stream of a configuration makes: -c FILE`,
+		"z.mean": "; rename them, or list by --columns",
+	} {
+		_, err := newFile(strings.NewReader("t,x,label\n1,2,a\n"), "data.csv", Format{Features: []string{feature}})
+		if err == nil || !strings.Contains(err.Error(), "the columns are t, x"+want) {
+			t.Errorf("%s: %v, want %q", feature, err, want)
+		}
+	}
+}

@@ -366,7 +366,14 @@ func (c *chooser) match(f Format, picked []int) ([]int, error) {
 	for _, at := range picked {
 		there = append(there, c.names[at])
 	}
-	return nil, fmt.Errorf("%s: the model has features that are no columns of the file: %s; the columns are %s; rename them, or list by --columns those that are meant, in the order of the features", c.path, listed(missing), listed(there))
+	remedy := "rename them, or list by --columns those that are meant, in the order of the features"
+	if i := slices.IndexFunc(missing, func(feature string) bool {
+		signal, _, of := strings.Cut(feature, ".")
+		return of && slices.Contains(there, signal)
+	}); i >= 0 {
+		remedy = fmt.Sprintf("%s is of a window of signals, which the stream of a configuration makes: -c FILE", field.Quote(missing[i]))
+	}
+	return nil, fmt.Errorf("%s: the model has features that are no columns of the file: %s; the columns are %s; %s", c.path, listed(missing), listed(there), remedy)
 }
 
 // listed returns at most 20 names, for an error message.
