@@ -19,13 +19,17 @@ func (d *File) Warning() string { return both(d.guesses(), both(d.risingWarning(
 func both(a, b string) string { return strings.Trim(a+"; "+b, "; ") }
 
 // labelWarning describes labels that are hardly classes, or all the same, in a column of the file which
-// no flag made the label; "" for others. rows is the number of rows.
+// no flag made the label, and a feature that is the label by its name; "" for others. rows is the number of rows.
 func (d *File) labelWarning(rows int, classes []string) string {
 	const fewRows = 20
 	if !d.begun.last || d.raw != nil || rows < fewRows {
 		return ""
 	}
-	column := d.column(slices.Index(d.roles, label))
+	at := slices.Index(d.roles, label)
+	column := d.column(at)
+	if another := slices.IndexFunc(d.names, namesLabel); another >= 0 && d.roles[another] >= 0 && !namesLabel(d.names[at]) {
+		return fmt.Sprintf("column %s is taken for the label, and column %s for a feature: --label %s if that is the label", column, d.column(another), d.flagWord(another))
+	}
 	switch {
 	case len(classes) == 1:
 		return fmt.Sprintf("each label in column %s is %s: scores say nothing before there is another one; --label names another column", column, field.Quote(classes[0]))
@@ -33,6 +37,12 @@ func (d *File) labelWarning(rows int, classes []string) string {
 		return fmt.Sprintf("column %s is taken for the label, and has %d different values in %d rows: --label names another", column, len(classes), rows)
 	}
 	return ""
+}
+
+// namesLabel reports whether a column of that name is likely to be the label.
+func namesLabel(name string) bool {
+	name = strings.ToLower(name)
+	return name == labelColumn || name == "class" || name == "target"
 }
 
 // hardlyClasses reports whether the labels of so many rows are more than a few, and nearly all different or

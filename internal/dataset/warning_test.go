@@ -90,3 +90,22 @@ func TestLabelsThatAreNoClasses(t *testing.T) {
 		}
 	}
 }
+
+// A feature that is the label by its name is told.
+func TestFeaturesThatAreCalledALabel(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.csv")
+	for header, want := range map[string]string{
+		"Class,x,y":     `column "y" is taken for the label, and column "Class" for a feature: --label Class if that is the label`,
+		"x,target,y":    `column "y" is taken for the label, and column "target" for a feature: --label target if that is the label`,
+		"x,y,class":     "",
+		"Class,x,label": "",
+		"x,classes,y":   "",
+	} {
+		if err := os.WriteFile(path, []byte(header+"\n"+strings.Repeat("1,2,0\n0,1,1\n", 20)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Summarize(path, Format{}); err != nil || s.Warning != want {
+			t.Errorf("%s: %q, %v, want %q", header, s.Warning, err, want)
+		}
+	}
+}
