@@ -65,8 +65,8 @@ func written(path, key string) string {
 }
 
 // belongs returns the sections that have a key, nil if they are many: those of a configuration, of a
-// stream, of an entry of labels and of a model.
-func belongs(key string) (sections []string) {
+// stream, of an entry of labels and of a model. Where kinds are given, they have a value of such a kind there.
+func belongs(key string, kinds ...reflect.Kind) (sections []string) {
 	var visit func(t reflect.Type, path string)
 	visit = func(t reflect.Type, path string) {
 		for t.Kind() == reflect.Map || t.Kind() == reflect.Slice {
@@ -79,7 +79,7 @@ func belongs(key string) (sections []string) {
 			return
 		}
 		visitFields(reflect.New(t).Elem(), func(name string, field reflect.Value) {
-			if name == key && path != "" {
+			if name == key && path != "" && (kinds == nil || slices.Contains(kinds, field.Kind())) {
 				sections = append(sections, path)
 			}
 			visit(field.Type(), joinKey(path, name))

@@ -221,6 +221,10 @@ func (d *decoder) list(node *yaml.Node, v reflect.Value, path string) {
 // entries sets the map v from node.
 func (d *decoder) entries(node *yaml.Node, v reflect.Value, path string) {
 	t := v.Type()
+	if node.Kind == yaml.SequenceNode && t.Elem().Kind() == reflect.Struct {
+		d.report(node, "%s: want keys and values, not a list: NAME: {…} for each", path)
+		return
+	}
 	if v.IsNil() {
 		v.Set(reflect.MakeMap(t))
 	}
@@ -335,7 +339,11 @@ func (d *decoder) scalar(node *yaml.Node, v reflect.Value, path string) {
 	switch node.Kind {
 	case yaml.ScalarNode:
 	case yaml.MappingNode: // such as a: b within { }
-		d.report(node, "%s: want one value; put it in quotes if it has a colon", path)
+		remedy := "put it in quotes if it has a colon"
+		if in := belongs(path[strings.LastIndexByte(path, '.')+1:], reflect.Struct); len(in) > 0 {
+			remedy = "keys and values are those of this key in " + strings.Join(in, " and ")
+		}
+		d.report(node, "%s: want one value; %s", path, remedy)
 		return
 	default:
 		d.report(node, "%s: want one value", path)
