@@ -95,22 +95,30 @@ const batch = "    batch: {max_size: 16, max_wait: 50ms} # max_wait: 0s closes b
 func replayCommand(data *dataset.Options, signals, samples bool) string {
 	command := "edge replay FILE"
 	if signals {
-		command += " -c FILE"
+		command += " -c edge.yaml"
 	}
-	if data.TimeColumn != "" && !signals {
-		command += " --time " + word(data.TimeColumn)
-	}
-	if samples { // a stream of signals has them
-		for _, f := range []struct{ flag, value string }{{"--label", data.Label}, {"--columns", strings.Join(data.Columns, ",")}, {"--ignore", strings.Join(data.Ignore, ",")}} {
-			if f.value != "" {
-				command += " " + f.flag + " " + word(f.value)
-			}
+	add := func(flag, value string, known bool) { // known: by the stream of signals
+		if value != "" && !known {
+			command += " " + flag + " " + shellWord(value)
 		}
 	}
-	if data.DeviceColumn != "" {
-		command += " --device " + word(data.DeviceColumn)
-	}
+	add("--time", data.TimeColumn, signals)
+	add("--label", data.Label, !samples)
+	add("--columns", strings.Join(data.Columns, ","), !samples)
+	add("--ignore", strings.Join(data.Ignore, ","), !samples)
+	add("--device", data.DeviceColumn, false)
+	add("--separator", data.SeparatorWord, false)
+	add("--decimal", data.DecimalWord, false)
+	add("--header", data.Header, data.Header == "auto")
 	return command
+}
+
+// shellWord returns a text as a shell takes it for one word.
+func shellWord(text string) string {
+	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // write writes the stream of a file of signals, and its model.

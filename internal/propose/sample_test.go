@@ -73,11 +73,11 @@ func TestSampleOfNames(t *testing.T) {
 
 // The command in the sample has the flags that chose the columns, without which replay refuses the file.
 func TestSampleNamesTheFlags(t *testing.T) {
-	path := files.Write(t, "room.csv", "when,x,state,y\nnoon,1,a,2\nnight,3,b,4\n")
+	path := files.Write(t, "room.csv", "when,x,state,it's y\nnoon,1,a,2\nnight,3,b,4\n")
 	var data dataset.Options
-	data.Label, data.Ignore = "state", []string{"when", "y"}
+	data.Label, data.Ignore, data.Header, data.SeparatorWord = "state", []string{"when", "it's y"}, "yes", ","
 	text, err := sample([]string{path}, &data, nil, io.Discard)
-	if want := "# Learns what this publishes: edge replay FILE --label state --ignore \"when,y\"\n"; err != nil || !strings.HasPrefix(string(text), want) {
+	if want := `# Learns what this publishes: edge replay FILE --label state --ignore 'when,it'\''s y' --separator ',' --header yes` + "\n"; err != nil || !strings.HasPrefix(string(text), want) {
 		t.Errorf("%v: %s", err, text)
 	}
 }
