@@ -28,17 +28,26 @@ var (
 	clocks = [][2]string{{"15:04:05", "%H:%M:%S"}, {"15:04", "%H:%M"}, {"3:04:05 PM", "%I:%M:%S %p"}, {"3:04 PM", "%I:%M %p"}}
 
 	digits, words = regexp.MustCompile(`\d+`), regexp.MustCompile(`[A-Za-z]+`)
+	fraction      = regexp.MustCompile(`:\d\d([.,]\d+)`) // of a second, which strptime does not read
 )
 
 // strptime returns a command of Perl for times that localMoment does not match; "" if there is none.
 func strptime(cell string) string {
+	pattern := func(text string) string {
+		return digits.ReplaceAllString(words.ReplaceAllString(strings.ReplaceAll(text, ".", `\.`), `\w+`), `\d+`)
+	}
+	whole, moment, rest := pattern(cell), "$&", ""
+	if at := fraction.FindStringSubmatchIndex(cell); at != nil {
+		before, after := cell[:at[2]], cell[at[3]:]
+		whole, moment, rest = "("+pattern(before)+")([.,]\\d+)("+pattern(after)+")", `"$1$3"`, ".$2"
+		cell = before + after
+	}
 	for _, clock := range clocks {
 		for _, date := range dates {
-			if _, err := time.Parse(date[0]+" "+clock[0], strings.ToUpper(cell)); err != nil || strings.Contains(cell[len(cell)-len(clock[0]):], ".") { // a fraction
+			if _, err := time.Parse(date[0]+" "+clock[0], strings.ToUpper(cell)); err != nil {
 				continue
 			}
-			pattern := digits.ReplaceAllString(words.ReplaceAllString(strings.ReplaceAll(cell, ".", `\.`), `\w+`), `\d+`)
-			command := `; perl -MTime::Piece -pe 's{` + pattern + `}{gmtime->strptime($&,"` + date[1] + " " + clock[1] + `")->datetime}e' FILE >FILE.csv writes them so`
+			command := `; perl -MTime::Piece -pe 's{` + whole + `}{gmtime->strptime(` + moment + `,"` + date[1] + " " + clock[1] + `")->datetime` + rest + `}e' FILE >FILE.csv writes them so`
 			if _, err := time.Parse("2/1/2006", strings.Fields(cell)[0]); err == nil && date[0] == "1/2/2006" {
 				command += ", if the month comes first; if the day does: %d/%m in it"
 			}

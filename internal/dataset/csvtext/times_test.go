@@ -26,7 +26,7 @@ func TestMomentCommand(t *testing.T) {
 		"2026/11/22 17:00:00":       "2026-11-22T17:00:00Z",
 		"2026-11-22 17:00":          "2026-11-22T17:00:00Z",
 		"17:00:00":                  "",
-		"11/22/2026 5:00:00.5 PM":   "",
+		"11/22/2026 5:00:00.5 XM":   "",
 		"on":                        "",
 	} {
 		text, begins := strings.CutPrefix(TimeCommand(cell), "; ")
@@ -63,6 +63,9 @@ func TestMomentCommandOfPerl(t *testing.T) {
 	}
 	for cell, want := range map[string]string{
 		"11/22/2026 05:00:00 PM":   "2026-11-22T17:00:00Z",
+		"11/22/2026 5:00:00.25 PM": "2026-11-22T17:00:00.25Z",
+		"22.11.2026 5:00:00,25 PM": "2026-11-22T17:00:00.25Z",
+		"1/2/2026 7:00:00.125":     "2026-01-02T07:00:00.125Z",
 		"11/22/2026 5:00 pm":       "2026-11-22T17:00:00Z",
 		"22/11/2026 5:00 PM":       "2026-11-22T17:00:00Z",
 		"3/4/2026 5:00:00 PM":      "2026-03-04T17:00:00Z",
@@ -75,7 +78,7 @@ func TestMomentCommandOfPerl(t *testing.T) {
 	} {
 		text, begins := strings.CutPrefix(TimeCommand(strings.Trim(cell, `"`)), "; ")
 		command, rest, _ := strings.Cut(text, " >FILE.csv writes them so")
-		if doubt := rest == ", if the month comes first; if the day does: %d/%m in it"; !begins || doubt != strings.HasPrefix(cell, "3/4/2026") {
+		if doubt := rest == ", if the month comes first; if the day does: %d/%m in it"; !begins || doubt != (strings.HasPrefix(cell, "3/4/2026") || strings.HasPrefix(cell, "1/2/2026")) {
 			t.Errorf("%s: %s", cell, text)
 			continue
 		}
