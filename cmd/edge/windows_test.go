@@ -294,3 +294,20 @@ func TestConfigSampleOfSignals(t *testing.T) {
 		t.Errorf("windows exits with %d: %s", code, errOut)
 	}
 }
+
+// Windows that share rows are not to be shuffled, also where the rows are sorted by their labels.
+func TestEvalOfSortedWindows(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("t,device,x,y,label\n")
+	for i := range 800 {
+		fmt.Fprintf(&b, "%.2f,left,%d,%d,%s\n", 1_700_000_000+float64(i)/50, i%7, i%5, []string{"rest", "walk"}[i/400])
+	}
+	data := files.Write(t, "sorted.csv", b.String())
+	const sorted, shuffle = "the rows are sorted by their labels", "--shuffle 1"
+	for _, hop := range []string{"10", "20"} {
+		code, _, errOut := edge(t, "eval", data, "-c", shakenConfig(t, "length: 20, hop: "+hop))
+		if shuffled := strings.Contains(errOut, shuffle); code != exit.OK || !strings.Contains(errOut, sorted) || shuffled != (hop == "20") {
+			t.Errorf("hop %s exits with %d: %s", hop, code, errOut)
+		}
+	}
+}

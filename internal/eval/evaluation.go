@@ -184,7 +184,11 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 		return nil, err
 	}
 	if n := len(columns.Classes); e.Selection.Shuffle == nil && columns.Runs == n && n > 1 && columns.Rows >= 2*n {
-		fmt.Fprintf(errOut, "%s: the rows are sorted by their labels, so that each class is new when it comes, and stays; --shuffle 1 judges them in random order\n", dataset.BaseName(path))
+		remedy := "; --shuffle 1 judges them in random order"
+		if e.overlaps() { // it would learn rows on both sides of the windows that it judges
+			remedy = ""
+		}
+		fmt.Fprintf(errOut, "%s: the rows are sorted by their labels, so that each class is new when it comes, and stays%s\n", dataset.BaseName(path), remedy)
 	}
 	var reports []*report.Report
 	for i := range e.Seeds {

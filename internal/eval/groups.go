@@ -42,13 +42,10 @@ func (e *Evaluation) checkSplit() error {
 // random splits of them. A file of samples under a stream with signals has its windows, as edge windows
 // prints them.
 func (e *Evaluation) checkOverlap(errOut io.Writer, name string) error {
-	if e.Data.Raw == nil {
+	if !e.overlaps() {
 		return nil
 	}
 	c := e.Data.Raw.Stream.StageConfig()
-	if !c.Overlaps() {
-		return nil
-	}
 	length, hop := c.Window.Length, c.Hop()
 	switch {
 	case e.Mode == "prequential":
@@ -60,6 +57,11 @@ func (e *Evaluation) checkOverlap(errOut io.Writer, name string) error {
 		fmt.Fprintf(errOut, "%s: windows that share rows are learnt and judged, so that the scores are too good\n", name)
 	}
 	return nil
+}
+
+// overlaps reports whether the samples are windows that share rows.
+func (e *Evaluation) overlaps() bool {
+	return e.Data.Raw != nil && e.Data.Raw.Stream.StageConfig().Overlaps()
 }
 
 // spanWords returns a span for people: 128 rows, 2s.
