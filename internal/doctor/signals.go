@@ -12,6 +12,7 @@ import (
 	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/signal"
+	"edge/stream/topic"
 )
 
 // maxPerSecond is the number of samples a second above which check warns.
@@ -90,7 +91,7 @@ func rowsOrTime(s signal.Span) string {
 	return s.String()
 }
 
-// StreamWarnings returns the settings of streams that are likely not meant.
+// StreamWarnings returns the settings of streams, and of the states of their rows, that are likely not meant.
 func StreamWarnings(c *config.Config) (warnings []string) {
 	used := map[string]bool{}
 	for _, m := range c.Models {
@@ -130,5 +131,43 @@ func StreamWarnings(c *config.Config) (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("%s: correlations are no features, as %d signals have windows: at most 6 have them; window.of names fewer, correlations: false says so", key, size.Signals))
 		}
 	}
+	return append(warnings, stateWarnings(c)...)
+}
+
+// stateWarnings returns the sticky labels whose topics are several, and which count for all devices of a stream
+// nevertheless, since their levels have other names than those of the devices.
+func stateWarnings(c *config.Config) (warnings []string) {
+	for i, l := range c.Labels {
+		if !l.Sticky || !slices.ContainsFunc(l.Topics, func(filter string) bool { return strings.ContainsAny(filter, "+#") }) {
+			continue
+		}
+		own, told := deviceLevels(l.TopicTemplate, l.Device), map[string]bool{}
+		for _, model := range field.Names(c.Models) {
+			if l.Model != "" && l.Model != model {
+				continue
+			}
+			for _, name := range c.Models[model].Streams {
+				s := c.Streams[name]
+				var of []string
+				for _, source := range s.Sources() {
+					of = append(of, deviceLevels(source.DeviceTemplate(), source.Entries.Device)...)
+				}
+				if told[name] || !s.StageConfig().Set() || len(of) == 0 || slices.ContainsFunc(own, func(level string) bool { return slices.Contains(of, level) }) {
+					continue
+				}
+				told[name] = true
+				warnings = append(warnings, fmt.Sprintf("labels[%d].topics: a state on %s is that of all devices of stream %s, until the next one: {%s} in topic_template tells the devices apart", i, strings.Join(l.Topics, ", "), name, of[0]))
+			}
+		}
+	}
 	return warnings
+}
+
+// deviceLevels returns the names of the levels of a device.
+func deviceLevels(template string, in codec.Device) []string {
+	t, err := topic.ParseTemplate(template)
+	if err != nil {
+		return in.Names()
+	}
+	return append(t.Names, in.Names()...)
 }
