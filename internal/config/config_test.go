@@ -98,6 +98,7 @@ func TestConfigRefuses(t *testing.T) {
 		"mapping for a word":    {"mqtt: {servers: [mqtt: //h]}\n", nil, []string{"mqtt.servers[0]: want one value; put it in quotes if it has a colon"}},
 		"of a stream, there":    {"models: {m: {window: {length: 5}}}\n", nil, []string{"edge.yaml:1:22: models.m.window: want one value; keys and values are those of this key in streams.NAME"}},
 		"of a model, there":     {"streams: {a: {batch: {max_size: 5}}}\n", nil, []string{"edge.yaml:1:22: streams.a.batch: want one value; keys and values are those of this key in models.NAME"}},
+		"a value of a section":  {"streams: {a: {window: 5m}}\ncontrol: true\n", nil, []string{"edge.yaml:1:23: streams.a.window: want keys and values, such as {length: 5m}; the keys are correlations, devices", "edge.yaml:2:10: control: want keys and values, such as {enabled: true}; the keys are"}},
 		"a list of streams":     {"streams:\n  - name: a\n", nil, []string{"edge.yaml:2:3: streams: want keys and values, not a list: NAME: {…} for each"}},
 		"port out of range":     {strings.Replace(minimal, "broker.lan", "h:99999", 1), nil, []string{"mqtt.servers mqtt://h:99999: want a port of 1 to 65535"}},
 		"tab":                   {"mqtt:\n\tqos: 1\n", nil, []string{"edge.yaml:2:1: a tab: YAML is indented by spaces alone"}},

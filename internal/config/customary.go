@@ -46,6 +46,13 @@ var customary = []struct{ section, keys, write string }{
 	{"models", "threshold confidence", "abstain: {confidence_below: 0.6}"},
 }
 
+// principal is the key of a section that a single value in its place is most likely for.
+var principal = map[string]string{
+	"active": "strategy", "checkpoint": "every", "class_weights": "mode", "conformal": "coverage", "control": "enabled",
+	"drift": "detector", "fleet": "concept", "hold": "every", "homeassistant": "enabled", "http": "listen", "log": "level", "store": "path",
+	"window": "length",
+}
+
 // written returns how a key of other programs is written here, "" for one that is not known.
 func written(path, key string) string {
 	section, rest, _ := strings.Cut(path, ".")

@@ -185,11 +185,13 @@ func (d *decoder) fields(node *yaml.Node, v reflect.Value, path string) {
 	fields := map[string]reflect.Value{}
 	visitFields(v, func(key string, field reflect.Value) { fields[key] = field })
 	if node.Kind != yaml.MappingNode {
-		example := ""
+		such, example := "", ""
 		if strings.HasSuffix(path, "password") {
 			example = ": {file: FILE}, which holds it alone, or {env: NAME}"
+		} else if key := principal[path[strings.LastIndexByte(path, '.')+1:]]; key != "" && node.Kind == yaml.ScalarNode {
+			such = fmt.Sprintf(", such as {%s: %.40s}", key, node.Value)
 		}
-		d.report(node, "%s: want keys and values; the keys are %s%s", orRoot(path), strings.Join(slices.Sorted(maps.Keys(fields)), ", "), example)
+		d.report(node, "%s: want keys and values%s; the keys are %s%s", orRoot(path), such, strings.Join(slices.Sorted(maps.Keys(fields)), ", "), example)
 		return
 	}
 	d.mapping(node, path, nil, func(key string, value *yaml.Node) (known []string) {
