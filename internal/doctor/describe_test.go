@@ -47,17 +47,24 @@ models: {m: {streams: [g]}, n: {streams: [f]}}
 	}
 }
 
-// A state on several topics whose levels do not name the device is that of all devices.
-func TestStatesOfAllDevices(t *testing.T) {
-	const of = "labels[0].topics: a state on plant/+/state is that of all devices of stream v, until the next one: {device} in topic_template tells the devices apart"
+// A state, or a label, on several topics whose levels do not name the device is that of all devices.
+func TestLabelsOfAllDevices(t *testing.T) {
+	const of = "labels[0].topics: a label on plant/+/state is the state of all devices of stream v, until the next one: {device} in topic_template tells the devices apart"
+	const byID = "labels[0].topics: a label on plant/+/label finds a sample of any device of stream v by its id: {device} in topic_template tells the devices apart"
+	const last = "labels[0].topics: a label on plant/+/label is that of the newest sample, of any device of stream v: {device} in topic_template tells the devices apart"
 	for labels, want := range map[string]string{
+		`{topics: [plant/+/label], last: true}`:                                                        last,
+		`{topics: [plant/+/label], last: true, topic_template: "plant/{device}/label"}`:                "",
+		`{topics: [plant/label], last: true}`:                                                          "",
+		`{topics: [plant/+/label]}`:                                                                    "",
+		`{topics: [plant/+/label], topic_template: "plant/{device}/label"}`:                            "",
 		`{topics: [plant/+/state], sticky: true}`:                                                      of,
 		`{topics: [plant/+/state], sticky: true, topic_template: "plant/{machine}/state"}`:             of,
 		`{topics: [plant/+/state], sticky: true, topic_template: "plant/{machine}/state", model: m}`:   of,
 		`{topics: [plant/+/state], sticky: true, topic_template: "plant/{device}/state"}`:              "",
 		`{topics: [plant/states/+], sticky: true, device: machine}`:                                    "",
 		`{topics: [plant/state], sticky: true}`:                                                        "",
-		`{topics: [plant/+/label], topic_template: "plant/{machine}/label"}`:                           "",
+		`{topics: [plant/+/label], topic_template: "plant/{machine}/label"}`:                           byID,
 		`{topics: [plant/+/state], sticky: true, topic_template: "plant/{machine}/state", model: one}`: "",
 	} {
 		c, err := config.Parse("c.yaml", []byte(`
