@@ -46,39 +46,3 @@ models: {m: {streams: [g]}, n: {streams: [f]}}
 		t.Errorf("described as\n%s", text)
 	}
 }
-
-// A state, or a label, on several topics whose levels do not name the device is that of all devices.
-func TestLabelsOfAllDevices(t *testing.T) {
-	const of = "labels[0].topics: a label on plant/+/state is the state of all devices of stream v, until the next one: {device} in topic_template tells the devices apart"
-	const byID = "labels[0].topics: a label on plant/+/label finds a sample of any device of stream v by its id: {device} in topic_template tells the devices apart"
-	const last = "labels[0].topics: a label on plant/+/label is that of the newest sample, of any device of stream v: {device} in topic_template tells the devices apart"
-	for labels, want := range map[string]string{
-		`{topics: [plant/+/label], last: true}`:                                                        last,
-		`{topics: [plant/+/label], last: true, topic_template: "plant/{device}/label"}`:                "",
-		`{topics: [plant/label], last: true}`:                                                          "",
-		`{topics: [plant/+/label]}`:                                                                    "",
-		`{topics: [plant/+/label], topic_template: "plant/{device}/label"}`:                            "",
-		`{topics: [plant/+/state], sticky: true}`:                                                      of,
-		`{topics: [plant/+/state], sticky: true, topic_template: "plant/{machine}/state"}`:             of,
-		`{topics: [plant/+/state], sticky: true, topic_template: "plant/{machine}/state", model: m}`:   of,
-		`{topics: [plant/+/state], sticky: true, topic_template: "plant/{device}/state"}`:              "",
-		`{topics: [plant/states/+], sticky: true, device: machine}`:                                    "",
-		`{topics: [plant/state], sticky: true}`:                                                        "",
-		`{topics: [plant/+/label], topic_template: "plant/{machine}/label"}`:                           byID,
-		`{topics: [plant/+/state], sticky: true, topic_template: "plant/{machine}/state", model: one}`: "",
-	} {
-		c, err := config.Parse("c.yaml", []byte(`
-streams:
-  v: {topics: [plant/+/acc], topic_template: "plant/{device}/acc", signals: [x], window: {length: 64}}
-  one: {topics: [one], signals: [x], window: {length: 64}}
-models: {m: {streams: [v]}, n: {streams: [v]}, one: {streams: [one]}}
-labels: [`+labels+`]
-`), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(StreamWarnings(c), "\n"); got != want {
-			t.Errorf("%s: %q, want %q", labels, got, want)
-		}
-	}
-}

@@ -12,7 +12,6 @@ import (
 	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/signal"
-	"edge/stream/topic"
 )
 
 // maxPerSecond is the number of samples a second above which check warns.
@@ -131,61 +130,5 @@ func StreamWarnings(c *config.Config) (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("%s: correlations are no features, as %d signals have windows: at most 6 have them; window.of names fewer, correlations: false says so", key, size.Signals))
 		}
 	}
-	return append(warnings, labelWarnings(c)...)
-}
-
-// labelWarnings returns the topics of labels that are those of all devices of a stream, since their levels have
-// other names than those of the devices: of states and last labels that have several topics, and of labels that
-// only seem to name a device.
-func labelWarnings(c *config.Config) (warnings []string) {
-	for i, l := range c.Labels {
-		several := slices.ContainsFunc(l.Topics, func(filter string) bool { return strings.ContainsAny(filter, "+#") })
-		what := "finds a sample of any device of stream %s by its id"
-		switch named := len(deviceLevels(l.TopicTemplate, l.Device)) > 0; {
-		case l.Sticky && several:
-			what = "is the state of all devices of stream %s, until the next one"
-		case l.Last && (several || named):
-			what = "is that of the newest sample, of any device of stream %s"
-		case l.Sticky || !named:
-			continue
-		}
-		for _, of := range withoutDevice(c, l) {
-			warnings = append(warnings, fmt.Sprintf("labels[%d].topics: a label on %s "+what+": {%s} in topic_template tells the devices apart", i, strings.Join(l.Topics, ", "), of.stream, of.level))
-		}
-	}
-	return warnings
-}
-
-// streamLevel is a level that names the devices of a stream.
-type streamLevel struct{ stream, level string }
-
-// withoutDevice returns the streams with several devices of which a label's levels name none.
-func withoutDevice(c *config.Config, l codec.Labels) (all []streamLevel) {
-	own := deviceLevels(l.TopicTemplate, l.Device)
-	for _, model := range field.Names(c.Models) {
-		if l.Model != "" && l.Model != model {
-			continue
-		}
-		for _, name := range c.Models[model].Streams {
-			s := c.Streams[name]
-			var of []string
-			for _, source := range s.Sources() {
-				of = append(of, deviceLevels(source.DeviceTemplate(), source.Entries.Device)...)
-			}
-			known := slices.ContainsFunc(own, func(level string) bool { return slices.Contains(of, level) })
-			if len(of) > 0 && !known && (s.StageConfig().Set() || !l.Sticky) && !slices.Contains(all, streamLevel{name, of[0]}) {
-				all = append(all, streamLevel{name, of[0]})
-			}
-		}
-	}
-	return all
-}
-
-// deviceLevels returns the names of the levels of a device.
-func deviceLevels(template string, in codec.Device) []string {
-	t, err := topic.ParseTemplate(template)
-	if err != nil {
-		return in.Names()
-	}
-	return append(t.Names, in.Names()...)
+	return append(warnings, deviceWarnings(c)...)
 }
