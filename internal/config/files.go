@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"edge/stream/codec"
@@ -9,8 +10,8 @@ import (
 )
 
 // LabelWarning describes a class in a file that has another name where it comes on a topic under
-// labels, so that the daemon would learn it as another one; "" if there is none. A file has such a
-// word as it is where topics differ (dataset.Format.SetTopicLabels).
+// labels, so that the daemon would learn it as another one, or that is not among the names of a model; "" if there
+// is none. A file has such a word as it is where topics differ (dataset.Format.SetTopicLabels).
 func (c *Config) LabelWarning(model string, classes []string) string {
 	for _, l := range c.Labels {
 		if l.Model != "" && l.Model != model {
@@ -21,6 +22,27 @@ func (c *Config) LabelWarning(model string, classes []string) string {
 			if name, err := words.Class(class); err == nil && name != class {
 				return fmt.Sprintf("the label %s of the file is %q where it comes on %s (map), and a class of its own here: label_map of the stream, with the same words, makes them the same", field.Quote(class), name, strings.Join(l.Topics, ", "))
 			}
+		}
+	}
+	return c.classWarning(model, classes)
+}
+
+// classWarning describes a class in a file that is spelt almost like one of the model, or is none of a closed
+// list; "" if there is none.
+func (c *Config) classWarning(model string, classes []string) string {
+	name, err := c.ModelName(model)
+	if err != nil {
+		return ""
+	}
+	own := c.Models[name].Learner.Classes
+	for _, class := range classes {
+		alike := slices.IndexFunc(own.Names, func(name string) bool { return codec.Spelling(name) == codec.Spelling(class) })
+		switch {
+		case slices.Contains(own.Names, class):
+		case alike >= 0:
+			return fmt.Sprintf("the label %s of the file and the class %s of classes.names are two classes, although they are spelt almost alike: if they are one, write it the same way, or give the stream a label_map", field.Quote(class), field.Quote(own.Names[alike]))
+		case !own.Open:
+			return fmt.Sprintf("the label %s of the file is not among classes.names, which are closed (open: false)", field.Quote(class))
 		}
 	}
 	return ""

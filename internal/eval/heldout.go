@@ -80,6 +80,7 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	if err != nil {
 		return nil, err
 	}
+	warnOfLabels(errOut, path, e.config, e.Model, table.Classes)
 	printLeftOut(table, e.Arrival.OnMissing, errOut)
 	if err := dataset.CheckWidth(path, table.Features); err != nil {
 		return nil, err
