@@ -27,7 +27,7 @@ func (d *File) value(cell string) (v float64, reason string) {
 	case err != nil && unitOf(cell) != "":
 		return 0, field.Quote(cell) + " is not a number: if " + field.Quote(unitOf(cell)) + " is a unit, write it without"
 	case err != nil:
-		return 0, field.Quote(cell) + " is not a number"
+		return 0, field.Quote(cell) + " is not a number" + numbersOf(cell)
 	case point && d.decimal == ',' && d.fixed:
 		return 0, field.Quote(cell) + " has a decimal point, and --decimal comma is given"
 	case comma && d.decimal == '.' && d.fixed:
@@ -56,6 +56,17 @@ func grouped(cell string) bool {
 		return r
 	}, cell))
 	return err == nil
+}
+
+// numbersOf returns the command that makes numbers of the words for true and false, as spelt in a cell; "" for
+// another cell.
+func numbersOf(cell string) string {
+	for _, words := range [...][2]string{{"True", "False"}, {"true", "false"}, {"TRUE", "FALSE"}} {
+		if cell == words[0] || cell == words[1] {
+			return `: sed 's/\b` + words[0] + `\b/1/g; s/\b` + words[1] + `\b/0/g' FILE >FILE.csv makes 1 and 0 of such words, in all columns`
+		}
+	}
+	return ""
 }
 
 // unitOf returns what may be the unit after a number, "" where a cell is something else.

@@ -5,6 +5,20 @@ import (
 	"testing"
 )
 
+// Columns of true and false, as get_dummies of pandas makes them, become numbers by a command.
+func TestRemedyForBooleans(t *testing.T) {
+	for cell, want := range map[string]string{
+		"True":  `sed 's/\bTrue\b/1/g; s/\bFalse\b/0/g' FILE >FILE.csv`,
+		"false": `sed 's/\btrue\b/1/g; s/\bfalse\b/0/g' FILE >FILE.csv`,
+		"tRUE":  "",
+	} {
+		_, _, err := rowsOf(t, "a,b,label\n1,2,x\n1,"+cell+",x\n", "")
+		if err == nil || !strings.Contains(err.Error(), `"`+cell+`" is not a number`) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sed") != (want != "") {
+			t.Errorf("%s: %v, want %q", cell, err, want)
+		}
+	}
+}
+
 // The command of jq in the error takes the features of samples as sensors publish them, and the label,
 // which few of them may have.
 func TestRemediesForSamplesInJSON(t *testing.T) {
