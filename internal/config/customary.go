@@ -30,6 +30,8 @@ var customary = []struct{ section, keys, write string }{
 	{"mqtt", "topic topics", "streams: {NAME: {topics: [TOPIC]}}, beside mqtt"},
 	{"http", "port host address addr bind", "listen: 127.0.0.1:9107"},
 	{"store", "file filename dir directory folder database", "path: FILE"},
+	{"metrics", "interval period update_interval", "every: 30s"},
+	{"homeassistant", "prefix discovery_topic", "discovery_prefix: homeassistant"},
 	{"streams", "subscribe mqtt_topic state_topic", "topics: [TOPIC]"},
 	{"streams", "type data_format dataformat payload_format decoder parser", "format: json, or another one"},
 	{"streams", "timestamp timestamp_path time_key json_time_key", "time: KEY"},

@@ -66,6 +66,7 @@ func TestCustomaryKeys(t *testing.T) {
 	c := new(Config)
 	sections := map[string][]string{
 		"": keysOf(c), "mqtt": keysOf(&c.MQTT), "mqtt.tls": keysOf(&c.MQTT.TLS), "http": keysOf(&c.HTTP), "store": keysOf(&c.Store),
+		"metrics": keysOf(&c.Metrics), "homeassistant": keysOf(&c.HomeAssistant),
 		"streams": keysOf(new(codec.Stream)), "labels": keysOf(new(codec.Labels)), "models": keysOf(new(Model)),
 	}
 	for _, of := range customary {
