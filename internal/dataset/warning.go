@@ -27,7 +27,7 @@ func (d *File) labelWarning(rows int, classes []string) string {
 	}
 	at := slices.Index(d.roles, label)
 	column := d.column(at)
-	if another := slices.IndexFunc(d.names, namesLabel); another >= 0 && d.roles[another] >= 0 && !namesLabel(d.names[at]) {
+	if another := slices.IndexFunc(d.names, namesLabel); !d.wanted && another >= 0 && d.roles[another] >= 0 && !namesLabel(d.names[at]) {
 		return fmt.Sprintf("column %s is taken for the label, and column %s for a feature: --label %s if that is the label", column, d.column(another), d.flagWord(another))
 	}
 	switch {

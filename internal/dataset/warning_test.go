@@ -107,5 +107,9 @@ func TestFeaturesThatAreCalledALabel(t *testing.T) {
 		if s, err := Summarize(path, Format{}); err != nil || s.Warning != want {
 			t.Errorf("%s: %q, %v, want %q", header, s.Warning, err, want)
 		}
+		names := strings.Split(header, ",")[:2]
+		if s, err := Summarize(path, Format{Features: names, OwnLabel: strings.Split(header, ",")[2]}); err != nil || s.Warning != "" {
+			t.Errorf("%s, as configured: %q, %v", header, s.Warning, err)
+		}
 	}
 }
