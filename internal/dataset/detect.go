@@ -78,7 +78,9 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 			return r, false, err
 		}
 		if !seen.add(record) {
-			if seen.rows == 0 && (f.Time != "" || csvtext.DateAt(record, at.time) >= 0) {
+			if seen.rows > 0 && record[at.time] == d.names[at.time] {
+				err = d.headerAgain(at.time)
+			} else if seen.rows == 0 && (f.Time != "" || csvtext.DateAt(record, at.time) >= 0) {
 				err = d.notTime(at.time, record, "; for a file of samples --ignore "+d.flagWord(at.time)+" leaves the column out")
 			}
 			return r, false, err

@@ -32,6 +32,14 @@ func TestWordsBesideSignals(t *testing.T) {
 	}
 }
 
+// Files that were joined with their headers are told as that.
+func TestDetectOfJoinedFiles(t *testing.T) {
+	_, _, err := Detect(files.Write(t, "data.csv", "t,x,label\n1700000000,1,a\n1700000001,2,a\nt,x,label\n1700000002,1,a\n"), Format{})
+	if want := `:4:1: column "t": the header occurs again: the file has several tables; awk '`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 // A model of windows does not find its features among signals, of which a configuration makes them.
 func TestFeaturesOfWindows(t *testing.T) {
 	for feature, want := range map[string]string{

@@ -249,6 +249,14 @@ func (d *File) Next(row *Row) error {
 // dropNUL describes a line or cell with NUL bytes, and the remedy.
 const dropNUL = `has NUL bytes, as a power cut leaves them in a file that is written: tr -d '\000' <FILE >FILE.csv drops them`
 
+// dropHeaders is the command for files that were joined with their headers.
+const dropHeaders = "awk 'NR==1 {h=$0} NR==1 || $0!=h' FILE >FILE.csv leaves such lines out"
+
+// headerAgain returns the error for a line of a file of signals that has the name of the column of the times.
+func (d *File) headerAgain(time int) error {
+	return d.at(time, fmt.Sprintf("column %s: the header occurs again: the file has several tables; %s; of InfluxDB |> group() at the end of the query makes one of them", d.column(time), dropHeaders))
+}
+
 // remedies returns the advice about a cell that is not a number.
 func (d *File) remedies(i int, cell string, record []string) (text string) {
 	if !d.wanted {
@@ -258,6 +266,8 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 	switch header, named := d.perhapsHeader(record), d.nameColumn(record); {
 	case named != "":
 		text = "; the file seems to have one value a line, that of what column " + named + " says: want one line a time, with a column for each, as pivot_table of pandas makes it"
+	case d.names != nil && cell == d.names[i]:
+		text = "; the line repeats the header, as where files were joined: " + dropHeaders
 	case header != "":
 		text += header
 	case strings.ContainsRune(cell, 0):

@@ -115,7 +115,7 @@ func (d *File) rowTime(record []string, from *device) (int64, error) {
 	text := csvtext.WithPoint(cell)
 	at, ok := signal.ParseTime(text, r.zone)
 	if !ok && text == d.names[r.time] {
-		return 0, d.at(r.time, fmt.Sprintf("column %s: the header occurs again: the file has several tables; of InfluxDB |> group() at the end of the query makes one of them", d.column(r.time)))
+		return 0, d.headerAgain(r.time)
 	}
 	if !ok {
 		return 0, d.notTime(r.time, record, d.perhapsHeader(record))

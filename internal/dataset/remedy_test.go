@@ -19,6 +19,14 @@ func TestRemedyForBooleans(t *testing.T) {
 	}
 }
 
+// The header of a file that was joined to another is told as that.
+func TestRemedyForARepeatedHeader(t *testing.T) {
+	const want = `data.csv:3:1: column "a": "a" is not a number; the line repeats the header, as where files were joined: awk 'NR==1 {h=$0} NR==1 || $0!=h' FILE >FILE.csv leaves`
+	if _, _, err := rowsOf(t, "a,b,label\n1,2,x\na,b,label\n3,4,y\n", ""); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 // The command of jq in the error takes the features of samples as sensors publish them, and the label,
 // which few of them may have.
 func TestRemediesForSamplesInJSON(t *testing.T) {
