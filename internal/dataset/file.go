@@ -346,7 +346,7 @@ func (d *File) record() ([]string, error) {
 		}
 		if d.begun.unnamed > 0 && d.number == 0 && len(record) == len(d.roles)+1 {
 			remedy += "; the header has no name for the last one: name it, as label"
-		} else if d.Header && d.number == 0 && len(record) == len(d.roles)+1 && strings.ContainsRune(" \t", d.csv.Comma) {
+		} else if d.Header && d.number == 0 && len(record) == len(d.roles)+1 && (record[0] == "1" || strings.ContainsRune(" \t", d.csv.Comma)) {
 			remedy += "; names of rows, as R writes them, are left out by row.names = FALSE of write.table"
 		}
 		return nil, fmt.Errorf("%s:%d: the line has another number of columns than the %s, which has %d: it has %d, separated by %s%s",

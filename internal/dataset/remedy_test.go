@@ -19,6 +19,16 @@ func TestRemedyForBooleans(t *testing.T) {
 	}
 }
 
+// Names of rows before the first column are told, whatever the separator is.
+func TestRemedyForNamesOfRows(t *testing.T) {
+	for _, separator := range []string{",", ";", "\t"} {
+		_, _, err := rowsOf(t, strings.ReplaceAll("\"a\",\"b\",\"label\"\n\"1\",1,2,\"x\"\n\"2\",1,2,\"x\"\n", ",", separator), "")
+		if err == nil || !strings.HasSuffix(err.Error(), "names of rows, as R writes them, are left out by row.names = FALSE of write.table") {
+			t.Errorf("%q: %v", separator, err)
+		}
+	}
+}
+
 // The header of a file that was joined to another is told as that.
 func TestRemedyForARepeatedHeader(t *testing.T) {
 	const want = `data.csv:3:1: column "a": "a" is not a number; the line repeats the header, as where files were joined: awk 'NR==1 {h=$0} NR==1 || $0!=h' FILE >FILE.csv leaves`
