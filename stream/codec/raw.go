@@ -1,9 +1,11 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 )
 
 // rawCodec reads little-endian IEEE 754 numbers: D features, or several times D for
@@ -19,7 +21,11 @@ func (c rawCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		return nil, Refuse(Malformed, "text of %s digits: want the bytes themselves", kind)
 	}
 	if len(payload)%(d*c.size) != 0 {
-		return nil, Refuse(WrongDimension, "%d bytes, want %d, or a multiple of it", len(payload), d*c.size)
+		text := ""
+		if bytes.IndexFunc(payload, func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' && r != '\n' || r > '~' }) < 0 {
+			text = "; is it a text, which format: json, csv or value reads?"
+		}
+		return nil, Refuse(WrongDimension, "%d bytes, want %d, or a multiple of it%s", len(payload), d*c.size, text)
 	}
 	n := len(payload) / (d * c.size)
 	if n > c.maxBatch {
@@ -48,24 +54,26 @@ func (c rawCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	return readings, nil
 }
 
-// asText returns the digits of which a payload consists that are those of bytes in a text, "" for
+// asText returns the digits of which a payload consists that are those of bytes, or of numbers, in a text, "" for
 // others. Raw numbers are such a text with a probability below 1e-10.
 func asText(payload []byte) string {
-	hex := true
+	hex, base64, decimal := true, true, true
 	for _, c := range payload {
-		switch {
-		case c-'0' <= 9, (c|0x20)-'a' <= 'f'-'a':
-		case (c|0x20)-'a' <= 'z'-'a', c == '+', c == '/', c == '=':
-			hex = false
-		default:
+		digit, letter := c-'0' <= 9, (c|0x20)-'a'
+		hex = hex && (digit || letter <= 'f'-'a')
+		base64 = base64 && (digit || letter <= 'z'-'a' || c == '+' || c == '/' || c == '=')
+		decimal = decimal && (digit || strings.IndexByte("+-.,; \t\r\neE", c) >= 0)
+		if !hex && !base64 && !decimal {
 			return ""
 		}
 	}
-	switch {
-	case hex && len(payload) >= 16:
+	switch n := len(payload); {
+	case hex && n >= 16:
 		return "hexadecimal"
-	case len(payload) >= 24:
+	case base64 && n >= 24:
 		return "base64"
+	case decimal && n >= 12:
+		return "decimal"
 	}
 	return ""
 }

@@ -93,6 +93,8 @@ func TestRemedyOfFeatures(t *testing.T) {
 		{FormatJSON, `{"x":"1.5"}`, "signals in place of features read"},
 		{FormatCBOR, "\xa1\x61x\xf9\x7c\x00", `feature "x": Infinity is beyond the range of a float64`},
 		{FormatValue, "on", "signals in place of features read"},
+		{formatFloat32, "1.5,-2.5,3e2\n", "malformed: text of decimal digits: want the bytes themselves"},
+		{formatFloat32, "[1,2]", "wrong_dimension: 5 bytes, want 4, or a multiple of it; is it a text, which format: json, csv or value reads?"},
 		{FormatJSON, "<?xml version=\"1.0\" ?><vs><ac>128</ac></vs>", "malformed: it looks like XML or HTML, which is not read; a flow of Node-RED"},
 		{FormatJSON, `{"x":{"value":1.5}}`, `feature "x": an object is not a number; give the path of one in fields`},
 		{FormatJSON, `[{"x":1},{"x":2}]`, `malformed: an array of objects; several objects in a message are {"batch":[{…},{…}]}`},
