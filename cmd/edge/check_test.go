@@ -120,6 +120,23 @@ func TestUnsetVariableOfTheState(t *testing.T) {
 	}
 }
 
+// Both check and run tell of devices that count as one.
+func TestDevicesThatCountAsOne(t *testing.T) {
+	path := files.Write(t, "edge.yaml", `
+mqtt: {servers: [mqtt://127.0.0.1:1]}
+http: {listen: ""}
+streams: {s: {topics: [plant/+/acc], signals: [x], window: {length: 64}}}
+models: {m: {streams: [s]}}
+store: {path: `+filepath.Join(t.TempDir(), "edge.db")+`}
+`)
+	const want = "streams.s.topics: several devices on plant/+/acc would count as one"
+	for _, args := range [][]string{{"check"}, {"run", "--for", "1ms"}} {
+		if code, out, errOut := edge(t, append(args, "-c", path)...); code != exit.OK || !strings.Contains(out+errOut, want) {
+			t.Errorf("edge %v exits with %d, want %q:\n%s%s", args, code, want, out, errOut)
+		}
+	}
+}
+
 // remember writes a state file in which a model has a shape.
 func remember(t *testing.T, path, model, shape string) {
 	t.Helper()

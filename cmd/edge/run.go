@@ -13,6 +13,7 @@ import (
 	"edge/cmd/internal/cli"
 	"edge/internal/config"
 	"edge/internal/daemon"
+	"edge/internal/doctor"
 	"edge/internal/exit"
 	"edge/internal/terminal"
 )
@@ -50,6 +51,9 @@ whenever one of those files changes.`,
 				return err
 			}
 			log := terminal.NewLogger(cfg.Log.Level, cfg.Log.Format, cmd.ErrOrStderr())
+			for _, warning := range doctor.DeviceWarnings(cfg) {
+				log.Warn("several devices, or their labels, count as those of one", "config", path, "advice", warning)
+			}
 			ctx := cmd.Context()
 			if length > 0 {
 				var cancel context.CancelFunc

@@ -11,9 +11,9 @@ import (
 	"edge/stream/topic"
 )
 
-// deviceWarnings returns the topics of several devices that nothing tells apart: their rows, or their labels, are
+// DeviceWarnings returns the topics of several devices that nothing tells apart: their rows, or their labels, are
 // those of one.
-func deviceWarnings(c *config.Config) (warnings []string) {
+func DeviceWarnings(c *config.Config) (warnings []string) {
 	for _, name := range field.Names(c.Streams) {
 		s := c.Streams[name]
 		if !s.StageConfig().Set() && s.Format != codec.FormatValue {

@@ -37,7 +37,7 @@ func TestDevicesThatCountAsOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(deviceWarnings(c), "\n"); got != want {
+		if got := strings.Join(DeviceWarnings(c), "\n"); got != want {
 			t.Errorf("%s: %q, want %q", stream, got, want)
 		}
 	}

@@ -130,5 +130,5 @@ func StreamWarnings(c *config.Config) (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("%s: correlations are no features, as %d signals have windows: at most 6 have them; window.of names fewer, correlations: false says so", key, size.Signals))
 		}
 	}
-	return append(warnings, deviceWarnings(c)...)
+	return append(warnings, DeviceWarnings(c)...)
 }
