@@ -90,14 +90,14 @@ func labelWarnings(c *config.Config) (warnings []string) {
 			continue
 		}
 		for _, of := range withoutDevice(c, l) {
-			warnings = append(warnings, fmt.Sprintf("labels[%d].topics: a label on %s "+what+": {%s} in topic_template tells the devices apart", i, strings.Join(l.Topics, ", "), of.stream, of.level))
+			warnings = append(warnings, fmt.Sprintf("labels[%d].topics: a label on %s "+what+": %s tells the devices apart", i, strings.Join(l.Topics, ", "), of.stream, of.by))
 		}
 	}
 	return warnings
 }
 
-// streamLevel is a level that names the devices of a stream.
-type streamLevel struct{ stream, level string }
+// streamLevel is what tells the devices of a stream apart.
+type streamLevel struct{ stream, by string }
 
 // withoutDevice returns the streams with several devices of which a label's levels name none.
 func withoutDevice(c *config.Config, l codec.Labels) (all []streamLevel) {
@@ -107,14 +107,25 @@ func withoutDevice(c *config.Config, l codec.Labels) (all []streamLevel) {
 			continue
 		}
 		for _, name := range c.Models[model].Streams {
-			s := c.Streams[name]
+			s, open := c.Streams[name], false
 			var of []string
 			for _, source := range s.Sources() {
 				of = append(of, deviceLevels(source.DeviceTemplate(), source.Entries.Device)...)
+				open = open || untold(source) != ""
 			}
-			known := slices.ContainsFunc(own, func(level string) bool { return slices.Contains(of, level) })
-			if len(of) > 0 && !known && (s.StageConfig().Set() || !l.Sticky) && !slices.Contains(all, streamLevel{name, of[0]}) {
-				all = append(all, streamLevel{name, of[0]})
+			at := streamLevel{stream: name}
+			switch known := slices.ContainsFunc(own, func(level string) bool { return slices.Contains(of, level) }); {
+			case known || l.Sticky && !s.StageConfig().Set():
+				continue
+			case len(of) > 0:
+				at.by = "{" + of[0] + "} in topic_template"
+			case l.Last && open:
+				at.by = "{device} in topic_template, also of the stream,"
+			default:
+				continue
+			}
+			if !slices.Contains(all, at) {
+				all = append(all, at)
 			}
 		}
 	}

@@ -49,8 +49,10 @@ func TestLabelsOfAllDevices(t *testing.T) {
 	const byID = "labels[0].topics: a label on plant/+/label finds a sample of any device of stream v by its id: {device} in topic_template tells the devices apart"
 	const last = "labels[0].topics: a label on plant/+/label is that of the newest sample, of any device of stream v: {device} in topic_template tells the devices apart"
 	for labels, want := range map[string]string{
-		`{topics: [plant/+/label], last: true}`:                                                        last,
-		`{topics: [plant/+/label], last: true, topic_template: "plant/{device}/label"}`:                "",
+		`{topics: [plant/+/label], last: true, model: m}`:                                              last,
+		`{topics: [plant/+/label], last: true, topic_template: "plant/{device}/label", model: m}`:      "",
+		`{topics: [plant/+/label], last: true, model: f}`:                                              "labels[0].topics: a label on plant/+/label is that of the newest sample, of any device of stream f: {device} in topic_template, also of the stream, tells the devices apart",
+		`{topics: [plant/+/label], model: f}`:                                                          "",
 		`{topics: [plant/label], last: true}`:                                                          "",
 		`{topics: [plant/+/label]}`:                                                                    "",
 		`{topics: [plant/+/label], topic_template: "plant/{device}/label"}`:                            "",
@@ -67,7 +69,8 @@ func TestLabelsOfAllDevices(t *testing.T) {
 streams:
   v: {topics: [plant/+/acc], topic_template: "plant/{device}/acc", signals: [x], window: {length: 64}}
   one: {topics: [one], signals: [x], window: {length: 64}}
-models: {m: {streams: [v]}, n: {streams: [v]}, one: {streams: [one]}}
+  f: {topics: [plant/+/f], features: [x]}
+models: {m: {streams: [v]}, n: {streams: [v]}, one: {streams: [one]}, f: {streams: [f]}}
 labels: [`+labels+`]
 `), nil)
 		if err != nil {
