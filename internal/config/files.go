@@ -43,9 +43,18 @@ func (c *Config) classWarning(model string, classes []string) string {
 			return fmt.Sprintf("the label %s of the file and the class %s of classes.names are two classes, although they are spelt almost alike: if they are one, write it the same way, or give the stream a label_map", field.Quote(class), field.Quote(own.Names[alike]))
 		case !own.Open:
 			return fmt.Sprintf("the label %s of the file is not among classes.names, which are closed (open: false)", field.Quote(class))
+		case strings.Trim(class, "0123456789.") == "" && codec.Spelling(class) != class && !c.hasCells(name):
+			return fmt.Sprintf("the label %s of the file is a text, and the number %s in a payload is the class %[2]q: write it so, or give the stream a label_map", field.Quote(class), codec.Spelling(class))
 		}
 	}
 	return ""
+}
+
+// hasCells reports whether a stream of a model has cells, whose labels are texts, in place of numbers.
+func (c *Config) hasCells(model string) bool {
+	return slices.ContainsFunc(c.Models[model].Streams, func(stream string) bool {
+		return slices.ContainsFunc(c.Streams[stream].Sources(), func(s codec.Stream) bool { return s.Format == "csv" })
+	})
 }
 
 // SignalStreams returns the names of the streams with signals, sorted.

@@ -10,10 +10,10 @@ func TestLabelsBesideTheClasses(t *testing.T) {
 	for classes, want := range map[string]string{
 		`{names: ["0", "1"]}`:                    `the label "1.0" of the file and the class "1" of classes.names are two classes`,
 		`{names: ["1", "1.0"]}`:                  "",
-		`{names: [a]}`:                           "",
+		`{names: [a]}`:                           `the label "1.0" of the file is a text, and the number 1 in a payload is the class "1": write it so, or give the stream a label_map`,
 		`{names: [a, b], open: false}`:           `the label "1.0" of the file is not among classes.names, which are closed (open: false)`,
 		`{names: ["1.0", b, " A"], open: false}`: `the label "a" of the file and the class " A" of classes.names`,
-		`{max: 5}`:                               "",
+		`{max: 5}`:                               `the label "1.0" of the file is a text`,
 	} {
 		c, err := Parse("c.yaml", []byte("streams: {s: {topics: [s], features: [x]}}\nmodels: {m: {streams: [s], classes: "+classes+"}}\n"), nil)
 		if err != nil {
@@ -23,5 +23,12 @@ func TestLabelsBesideTheClasses(t *testing.T) {
 		if !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", classes, got, want)
 		}
+	}
+	c, err := Parse("c.yaml", []byte("streams: {s: {topics: [s], features: [x], format: csv, columns: [x, label]}}\nmodels: {m: {streams: [s]}}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.LabelWarning("m", []string{"1.0"}); got != "" {
+		t.Errorf("of cells: %q", got)
 	}
 }
