@@ -43,9 +43,18 @@ func (c *Config) classWarning(model string, classes []string) string {
 			return fmt.Sprintf("the label %s of the file and the class %s of classes.names are two classes, although they are spelt almost alike: if they are one, write it the same way, or give the stream a label_map", field.Quote(class), field.Quote(own.Names[alike]))
 		case !own.Open:
 			return fmt.Sprintf("the label %s of the file is not among classes.names, which are closed (open: false)", field.Quote(class))
-		case strings.Trim(class, "0123456789.") == "" && codec.Spelling(class) != class && !c.hasCells(name):
-			return fmt.Sprintf("the label %s of the file is a text, and the number %s in a payload is the class %[2]q: write it so, or give the stream a label_map", field.Quote(class), codec.Spelling(class))
+		case !c.hasCells(name) && NumberWarning(class) != "":
+			return NumberWarning(class)
 		}
+	}
+	return ""
+}
+
+// NumberWarning describes a label of a file that is a number, in another form than that in which payloads with this
+// number have the class, as 1.0; "" for others.
+func NumberWarning(class string) string {
+	if number := codec.Spelling(class); number != class && strings.Trim(class, "0123456789.") == "" {
+		return fmt.Sprintf("the label %s of the file is a text, and the number %s in a payload is the class %[2]q: write it so, or give the stream a label_map", field.Quote(class), number)
 	}
 	return ""
 }

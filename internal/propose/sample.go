@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,6 +66,9 @@ func (to *sections) writeSamples(path string, data *dataset.Options, errOut io.W
 		return err
 	}
 	data.Warn(errOut, path, summary.Warning)
+	if i := slices.IndexFunc(summary.Classes, func(class string) bool { return config.NumberWarning(class) != "" }); i >= 0 {
+		fmt.Fprintf(errOut, "%s: %s\n", path, config.NumberWarning(summary.Classes[i]))
+	}
 	d, err := dataset.Open(path, data.Of(nil))
 	if err != nil {
 		return err

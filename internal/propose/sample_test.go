@@ -71,6 +71,17 @@ func TestSampleOfNames(t *testing.T) {
 	}
 }
 
+// Labels that are no numbers of payloads are told.
+func TestSampleOfFractions(t *testing.T) {
+	for labels, want := range map[string]string{"1.0": `the label "1.0" of the file is a text, and the number 1 in a payload is the class "1"`, "1": "", "1.5": ""} {
+		var errOut strings.Builder
+		path := files.Write(t, "room.csv", "x,label\n1,"+labels+"\n2,0\n")
+		if _, err := sample([]string{path}, new(dataset.Options), nil, &errOut); err != nil || !strings.Contains(errOut.String(), want) || want == "" && errOut.Len() > 0 {
+			t.Errorf("%s: %q, %v, want %q", labels, errOut.String(), err, want)
+		}
+	}
+}
+
 // The command in the sample has the flags that chose the columns, without which replay refuses the file.
 func TestSampleNamesTheFlags(t *testing.T) {
 	path := files.Write(t, "room.csv", "when,x,state,it's y\nnoon,1,a,2\nnight,3,b,4\n")
