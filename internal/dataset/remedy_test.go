@@ -46,6 +46,12 @@ func TestRemediesForSamplesInJSON(t *testing.T) {
 		"the label further on":     {"{\"x\":1,\"y\":2}\n{\"x\":2,\"y\":3,\"label\":\"a\"}\n", `jq -nr '["x","y","label"],(inputs|[.x,.y,.label])|@csv' FILE`},
 		"further on in an array":   {`[{"x":1,"y":2},{"x":2,"y":3,"label":"a"}]`, `jq -nr '["x","y","label"],(inputs|.[]|[.x,.y,.label])|@csv' FILE`},
 		"no label, and a cut line": {"{\"x\":1,\"y\":2}\n{\"x\":2,", `jq -nr '["x","y"],(inputs|[.x,.y])|@csv' FILE`},
+		"columns as objects":       {`{"x":{"0":1,"1":2},"label":{"0":"a","1":"b"}}`, `data.csv: JSON of columns: want CSV with a header line; python3 -c 'import pandas; pandas.read_json("FILE").to_csv("FILE.csv", index=False)' makes it`},
+		"columns as arrays":        {`{"x":[1,2],"label":["a","b"]}`, `pandas.read_json("FILE")`},
+		"columns, cut":             {`{"x":{"0":1,"1":2,"2":`, `pandas.read_json("FILE")`},
+		"bursts":                   {`{"x":[1,2],"y":[3,4]}` + "\n" + `{"x":[1,2],"y":[3,4]}`, "data.csv: JSON: want"},
+		"as pandas splits it":      {`{"columns":["x","label"],"index":[0,1],"data":[[1,"a"],[2,"b"]]}`, `jq -nr 'inputs|.data[]|@csv' FILE`},
+		"a message with an array":  {`{"t":1,"x":[1,2]}`, "data.csv: JSON: want"},
 		"an array a line":          {"[1.5,2,\"a\"]\n[2,3,\"b\"]\n", `data.csv: JSON: want CSV with a header line; jq -nr 'inputs|@csv' FILE >FILE.csv makes one without it`},
 	} {
 		t.Run(name, func(t *testing.T) {

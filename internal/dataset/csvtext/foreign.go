@@ -28,6 +28,8 @@ func noTable(head string) string {
 	switch {
 	case strings.HasPrefix(strings.TrimPrefix(text, `"`), "TOA5"):
 		return "TOA5 of Campbell Scientific, whose header has four lines: sed '1d;3,4d' FILE >FILE.csv leaves the names and the rows"
+	case byColumns(text):
+		return "JSON of columns: want CSV with a header line; " + fromPandas("json")
 	case isJSON(text), strings.HasPrefix(line, "[") && json.Valid([]byte(line)):
 		return "JSON: want CSV with a header line; " + jqCommand("jq -nr %s FILE", text)
 	case strings.HasPrefix(text, "version https://git-lfs"):
@@ -72,17 +74,15 @@ func noTable(head string) string {
 // noText describes a file that is neither text nor packed by gzip, and the remedy; "" for text.
 func noText(begin string) string {
 	const (
-		pandas = `python3 -c 'import pandas; pandas.read_`
-		toCSV  = `("FILE").to_csv("FILE.csv", index=False)' makes it`
 		numpy  = `python3 -c 'import numpy; numpy.savetxt("FILE.csv", numpy.load("FILE"), delimiter=",")' makes rows without names`
 		sqlite = `sqlite3 -header -csv FILE 'SELECT * FROM TABLE' >FILE.csv makes it`
 		save   = "save it so"
 		pickle = "a pickle of Python"
 	)
 	for _, of := range [...]struct{ magic, name, remedy string }{
-		{"PAR1\x15", "Parquet", pandas + "parquet" + toCSV},
-		{"ARROW1\x00", "Arrow, or Feather", pandas + "feather" + toCSV},
-		{"FEA1", "Feather", pandas + "feather" + toCSV},
+		{"PAR1\x15", "Parquet", fromPandas("parquet")},
+		{"ARROW1\x00", "Arrow, or Feather", fromPandas("feather")},
+		{"FEA1", "Feather", fromPandas("feather")},
 		{"\x93NUMPY", "NumPy", numpy},
 		{"SQLite format", "SQLite", sqlite},
 		{"\x89HDF", "HDF5", save},
@@ -117,6 +117,11 @@ func noText(begin string) string {
 	return fmt.Sprintf("packed by %s: unpack it, %s -dc FILE >FILE.csv", by, program)
 }
 
+// fromPandas returns the command by which pandas makes a table of a format that it reads.
+func fromPandas(format string) string {
+	return `python3 -c 'import pandas; pandas.read_` + format + `("FILE").to_csv("FILE.csv", index=False)' makes it`
+}
+
 // isControl reports whether a character occurs in binary data alone.
 func isControl(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\r\n\f\v", r) }
 
@@ -149,6 +154,27 @@ func attributes(head string) (text string, count int, sparse bool) {
 func isJSON(text string) bool {
 	inner := strings.TrimSpace(text[min(1, len(text)):])
 	return strings.HasPrefix(text, "{") && strings.HasPrefix(inner, "\"") || strings.HasPrefix(text, "[") && (strings.HasPrefix(inner, "{") || strings.HasPrefix(inner, "["))
+}
+
+// byColumns reports whether a text is one object that has the values of each column under its name, in an object
+// or an array, as to_json of pandas writes it.
+func byColumns(text string) bool {
+	values := json.NewDecoder(strings.NewReader(text))
+	if values.Decode(new(json.RawMessage)) == nil && values.More() {
+		return false
+	}
+	columns, of := 0, gjson.Parse(text)
+	if !of.IsObject() || of.Get("features").Exists() {
+		return false
+	}
+	of.ForEach(func(_, v gjson.Result) bool {
+		first := v.Get("0")
+		if columns++; !first.Exists() || first.Type == gjson.JSON {
+			columns = -1
+		}
+		return columns > 0
+	})
+	return columns > 0
 }
 
 // isTopic reports whether the first line of a text has a topic of several levels and one more word.
