@@ -37,9 +37,9 @@ func TestRemedyForARepeatedHeader(t *testing.T) {
 	}
 }
 
-// The command of jq in the error takes the features of samples as sensors publish them, and the label,
-// which few of them may have.
-func TestRemediesForSamplesInJSON(t *testing.T) {
+// Files of other formats get the command that makes a table of them. That of jq takes the features of samples
+// as sensors publish them, and the label, which few of them may have.
+func TestRemediesForOtherFormats(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"an array of features":     {`{"id":"a","features":[1.5,2]}` + "\n" + `{"id":"b","features":[2,3],"label":"x"}`, `jq -nr 'inputs|[.features[],.label]|@csv' FILE >FILE.csv makes one without it`},
 		"a list of such samples":   {`{"data":[{"features":[1.5],"label":"x"}]}`, `jq -nr 'inputs|.data[]|[.features[],.label]|@csv' FILE`},
@@ -52,6 +52,9 @@ func TestRemediesForSamplesInJSON(t *testing.T) {
 		"bursts":                   {`{"x":[1,2],"y":[3,4]}` + "\n" + `{"x":[1,2],"y":[3,4]}`, "data.csv: JSON: want"},
 		"as pandas splits it":      {`{"columns":["x","label"],"index":[0,1],"data":[[1,"a"],[2,"b"]]}`, `jq -nr 'inputs|.data[]|@csv' FILE`},
 		"a message with an array":  {`{"t":1,"x":[1,2]}`, "data.csv: JSON: want"},
+		"a 7z archive":             {"7z\xbc\xaf\x27\x1c\x00\x04", "data.csv: a 7z archive: unpack it, 7z x FILE"},
+		"a RAR archive":            {"Rar!\x1a\x07\x01\x00", "data.csv: a RAR archive: unpack it, unrar x FILE"},
+		"packed by lz4":            {"\x04\x22\x4d\x18\x64\x40", "data.csv: packed by lz4: unpack it, lz4 -dc FILE >FILE.csv"},
 		"an array a line":          {"[1.5,2,\"a\"]\n[2,3,\"b\"]\n", `data.csv: JSON: want CSV with a header line; jq -nr 'inputs|@csv' FILE >FILE.csv makes one without it`},
 	} {
 		t.Run(name, func(t *testing.T) {

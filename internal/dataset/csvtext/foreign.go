@@ -105,6 +105,12 @@ func noText(begin string) string {
 		return "a state file: edge inspect shows what is in it"
 	case strings.HasPrefix(begin, "PK\x03\x04"):
 		return "a zip archive: unpack it, unzip -p FILE >FILE.csv; of a spreadsheet save a sheet as CSV"
+	case strings.HasPrefix(begin, "7z\xbc\xaf\x27\x1c"):
+		return "a 7z archive: unpack it, 7z x FILE"
+	case strings.HasPrefix(begin, "Rar!\x1a\x07"):
+		return "a RAR archive: unpack it, unrar x FILE"
+	case strings.HasPrefix(begin, "\x04\x22\x4d\x18"):
+		by, program = "lz4", "lz4"
 	case strings.HasPrefix(begin, "\xfd7zXZ\x00"):
 		by, program = "xz", "xz"
 	case strings.HasPrefix(begin, "\x28\xb5\x2f\xfd"):
