@@ -22,7 +22,7 @@ func TestWordsBesideSignals(t *testing.T) {
 		var b strings.Builder
 		fmt.Fprintln(&b, c.header)
 		for i := range 300 {
-			fmt.Fprintf(&b, "7,walking,%d,%d,%d\n", 1_700_000_000_000+50*i, i%7, i%3)
+			fmt.Fprintf(&b, "7,walking,%d,%d,%d\n", 1_700_000_000_000+50*int64(i), i%7, i%3)
 		}
 		_, _, err := Detect(files.Write(t, "data.csv", b.String()), c.format)
 		const label = "--label activity if it is the label, "
