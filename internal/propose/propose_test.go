@@ -165,7 +165,7 @@ func TestProposeForLoggers(t *testing.T) {
 		warnings string
 	}{
 		"sensor logger": {"time,seconds_elapsed,z,y", func(i int) string {
-			return fmt.Sprintf("%d,%.2f,%.3f,%.3f", 1_795_717_000_000_000_000+10_000_000*i, float64(i)/100, float64(i*7%11)/3, float64(i*5%13)/7)
+			return fmt.Sprintf("%d,%.2f,%.3f,%.3f", 1_795_717_000_000_000_000+10_000_000*int64(i), float64(i)/100, float64(i*7%11)/3, float64(i*5%13)/7)
 		}, "", []string{"z", "y"}, "", "seconds_elapsed rises with every row"},
 		"decimal commas": {`"Time (s)";x;state`, func(i int) string { return fmt.Sprintf("%d,%02d;%d,5;%d", i/100, i%100, i*7%11, i/500) },
 			"Time (s)", []string{"x"}, "state", ""},
