@@ -202,6 +202,15 @@ func (f *Forest) Join(t, node int) (kept, gone uint8) {
 	return kept, gone
 }
 
+// Replant gives tree t, which has room for them, the nodes of the only tree of o. Its weights
+// stay as they are.
+func (f *Forest) Replant(t int, o *Forest) {
+	nodes := f.Nodes[t*(f.Leaves-1):][:f.Leaves-1]
+	clear(nodes)
+	copy(nodes, o.Nodes[:o.Used[0]-1])
+	f.Used[t] = o.Used[0]
+}
+
 // LeafWeights returns the weights of a leaf, C.
 func (f *Forest) LeafWeights(t int, leaf uint8) []float32 {
 	at := (t*f.Leaves + int(leaf)) * f.Classes

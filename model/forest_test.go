@@ -185,6 +185,31 @@ func TestForestJoin(t *testing.T) {
 	}
 }
 
+// A tree takes over the partition of another, with the weights that its leaves have.
+func TestForestReplant(t *testing.T) {
+	rng := rand.New(rand.NewPCG(14, 2))
+	f, _ := randomForest(rng, 6, 12, 3, 2)
+	o, _ := randomForest(rng, 1, 9, 3, 2)
+	g := f.Clone()
+	g.Replant(2, o)
+	raw := make([]float32, 2)
+	for range 300 {
+		RawTo(raw, randomInput(rng, 2))
+		for tree := range f.Used {
+			want := f.Leaf(tree, raw)
+			if tree == 2 {
+				want = o.Leaf(0, raw)
+			}
+			if got := g.Leaf(tree, raw); got != want {
+				t.Fatalf("tree %d: leaf %d, want %d", tree, got, want)
+			}
+		}
+	}
+	if !slices.Equal(f.Weights, g.Weights) || g.Used[2] != o.Used[0] {
+		t.Error("weights or the number of leaves are wrong")
+	}
+}
+
 // The forest is an expert behind the regression, in both blends.
 func TestStackForest(t *testing.T) {
 	p, ws := stacked()

@@ -195,20 +195,20 @@ func restored(t *testing.T, cfg Config, l *Learner) *Learner {
 	return again
 }
 
-// A forest that is far too sure is left out of a merge, and the sites of its member stay; one
+// A forest that is far too sure, and errs, is left out of a merge, and the sites of its member stay; one
 // that says the opposite takes its member along.
 func TestForestIsRefused(t *testing.T) {
 	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
 	for factor, members := range map[float32]int{40: 3, -1: 2} {
 		set := fleetOf(t, cfg, 2, all...)
-		liar := contribution(t, taught(t, cfg, 12, 300, all...), "m2", 1)
+		liar := contribution(t, taught(t, cfg, 13, 300, all...), "m2", 1)
 		f := liar.Forest()
 		for i := range f.Weights {
 			f.Weights[i] *= factor
 		}
 		liar.SetForest(f)
 		set.Put(liar)
-		m := merged(t, taught(t, cfg, 1, 144, all...), set)
+		m := merged(t, taught(t, cfg, 101, 144, all...), set)
 		if m.Taken() != members || len(m.Forests) != 2 || m.Forests[0].Member != "m0" || m.Forests[1].Member != "m1" {
 			t.Errorf("times %g: %d members and %d forests are taken", factor, m.Taken(), len(m.Forests))
 		}

@@ -59,3 +59,16 @@ func full(c, d int) (*Learner, []float64, []int) {
 	l.Learn(x, y, w)
 	return l, x[:1000*d], y[:1000]
 }
+
+// BenchmarkGrowAnew grows a tree of a forest of the default size from 1000 stored samples.
+func BenchmarkGrowAnew(b *testing.B) {
+	for _, size := range []struct{ c, d int }{{2, 8}, {6, 33}, {40, 21}} {
+		b.Run(fmt.Sprintf("C=%d_D=%d", size.c, size.d), func(b *testing.B) {
+			l, _, _ := full(size.c, size.d)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				l.growAnew(i % l.cfg.Trees)
+			}
+		})
+	}
+}

@@ -50,6 +50,7 @@ type Learner struct {
 	logs     []float64 // C  scratch
 	gradient []float32 // C  scratch
 	split    splitter
+	grower   grower
 }
 
 // New returns a learner of a forest without samples, which keeps view up to date.
@@ -198,6 +199,7 @@ func (l *Learner) Learn(x []float64, labels []int, weights []float64) {
 	l.own()
 	for i, label := range labels {
 		l.learn(x[i*l.cfg.Features:(i+1)*l.cfg.Features], label, weights[i])
+		l.renew(l.view.N + uint64(i) + 1)
 	}
 	l.cache.forget()
 }

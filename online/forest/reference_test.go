@@ -19,6 +19,8 @@ type reference struct {
 	used    []int
 	samples []refSample // the latest; stored in slots as the ring does, for the same draws
 	next    int
+	learnt  int
+	grown   int // trees that were due to be grown anew
 	random  random
 }
 
@@ -122,6 +124,138 @@ func (r *reference) learn(x []float64, label int, weight float64) {
 		}
 	}
 	r.step(r.samples[r.random.below(len(r.samples))])
+	r.learnt++
+	if r.due() {
+		r.growAnew((4*8 + r.grown) % (r.cfg.Trees / 2))
+		r.grown++
+	}
+}
+
+// due reports whether a tree is grown anew: after each eighth of 64, 128, 256 … labels.
+func (r *reference) due() bool {
+	eighth := 8
+	for 16*eighth <= r.learnt {
+		eighth *= 2
+	}
+	return r.learnt >= 64 && r.learnt%eighth == 0
+}
+
+// growAnew grows a tree from all stored samples, the largest gain first.
+func (r *reference) growAnew(t int) {
+	old, root := r.roots[t], r.newLeaf()
+	seen := map[*refNode]bool{}
+	for _, s := range r.samples {
+		seen[old.leaf(s.x)] = true
+	}
+	if left, all := old.squaresWithout(seen); left > mostUnseen*all {
+		return
+	}
+	type grown struct {
+		leaf *refNode
+		in   []refSample
+		refCut
+	}
+	leaves := []grown{{root, slices.Clone(r.samples), r.cut(r.samples)}}
+	for len(leaves) < r.cfg.Leaves {
+		best := 0
+		for i, l := range leaves {
+			if l.gain > leaves[best].gain+1e-9 {
+				best = i
+			}
+		}
+		l := leaves[best]
+		if math.IsInf(l.gain, -1) {
+			break
+		}
+		l.leaf.feature, l.leaf.threshold, l.leaf.left, l.leaf.right = l.feature, l.threshold, r.newLeaf(), r.newLeaf()
+		from := 0
+		for i, s := range l.in {
+			if s.x[l.feature] <= l.threshold {
+				l.in[i], l.in[from] = l.in[from], s
+				from++
+			}
+		}
+		leaves[best] = grown{l.leaf.left, l.in[:from], r.cut(l.in[:from])}
+		leaves = append(leaves, grown{l.leaf.right, l.in[from:], r.cut(l.in[from:])})
+	}
+	for _, l := range leaves {
+		for _, s := range l.in {
+			was := old.leaf(s.x)
+			for k := range r.classes {
+				l.leaf.w[k] += was.w[k] / float64(len(l.in))
+				l.leaf.squares[k] += carries * was.squares[k] / float64(len(l.in))
+			}
+		}
+		l.leaf.labels = map[int]bool{0: true, 1: true}
+	}
+	r.roots[t], r.used[t] = root, len(leaves)
+}
+
+// squaresWithout returns the sum of the squares of the leaves that are not in seen, and of all.
+func (n *refNode) squaresWithout(seen map[*refNode]bool) (left, all float64) {
+	if n.left != nil {
+		l, a := n.left.squaresWithout(seen)
+		left, all = n.right.squaresWithout(seen)
+		return left + l, all + a
+	}
+	for _, s := range n.squares {
+		all += s
+	}
+	if !seen[n] {
+		left = all
+	}
+	return left, all
+}
+
+type refCut struct {
+	gain      float64
+	feature   int
+	threshold float64
+}
+
+// cut tries eight values as thresholds of each of five features at most.
+func (r *reference) cut(in []refSample) refCut {
+	best := refCut{gain: math.Inf(-1)}
+	if len(in) < minSplit || len(labelsOf(in)) < 2 {
+		return best
+	}
+	order := []int{0, 1, 2, 3, 4}
+	for i := range order {
+		j := i + r.random.below(len(order)-i)
+		order[i], order[j] = order[j], order[i]
+		lo, hi := math.Inf(1), math.Inf(-1)
+		for _, s := range in {
+			if v := s.x[order[i]]; v == v {
+				lo, hi = min(lo, v), max(hi, v)
+			}
+		}
+		if lo >= hi {
+			continue
+		}
+		var thresholds []float64
+		for range 8 {
+			v := in[r.random.below(len(in))].x[order[i]]
+			if v != v || v == hi {
+				v = float64(math.Nextafter32(float32(hi), float32(lo)))
+			}
+			thresholds = append(thresholds, v)
+		}
+		slices.Sort(thresholds)
+		for _, at := range thresholds {
+			var sides [2][]refSample
+			for _, s := range in {
+				side := 1
+				if s.x[order[i]] <= at {
+					side = 0
+				}
+				sides[side] = append(sides[side], s)
+			}
+			if gain := entropyOf(in) - entropyOf(sides[0]) - entropyOf(sides[1]); gain > best.gain+1e-9 {
+				best = refCut{gain, order[i], at}
+			}
+		}
+	}
+	return best
 }
 
 func (r *reference) split(t int, leaf *refNode) {
@@ -252,6 +386,7 @@ func TestReference(t *testing.T) {
 		}
 		r.learn(row, label, float64(float32(weights[i])))
 		l.Learn(row, labels[i:i+1], []float64{float64(float32(weights[i]))})
+		l.view.N++
 	}
 	raw, logs := make([]float32, 5), make([]float64, 3)
 	var worst float64
@@ -275,6 +410,9 @@ func TestReference(t *testing.T) {
 	}
 	if grown < 7*25 {
 		t.Errorf("%d leaves: the trees hardly grow", grown)
+	}
+	if r.grown < 40 {
+		t.Errorf("%d trees are grown anew: the test is too small", r.grown)
 	}
 	if l.random != r.random {
 		t.Error("the learner has drawn other numbers than the reference")
