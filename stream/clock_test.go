@@ -144,7 +144,7 @@ func TestStampsDecideNothing(t *testing.T) {
 // are those of payloads.
 func TestTimesStayMonotonic(t *testing.T) {
 	printing := map[string]bool{
-		"stamp": true, "dayAndTime": true, "appendTime": true, "appendTimestamp": true, "timeName": true,
+		"stamp": true, "dayAndTime": true, "appendTime": true, "appendTimestamp": true, "unusedName": true,
 		"sameFiles":     true, // compares, for equality
 		"parseCalendar": true, // reads the time in a payload, which no clock has
 		"strptime":      true, // the same of a file

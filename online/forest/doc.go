@@ -8,7 +8,9 @@
 //     loss (step.go);
 //  3. its leaf in each tree is split where that is due; a full tree joins two leaves that the
 //     stream has left for it (split.go);
-//  4. the weights take a step for one sample of the ring, drawn at random.
+//  4. the weights take a step for one sample of the ring, drawn at random;
+//  5. a tree is grown anew from the samples of the ring where that is due (renew.go): the more
+//     labels there were, the more rarely.
 //
 // Beside the forests of a fleet's members a second set of weights takes the same steps by the
 // error of the mean of all forests (tuned.go). The answers of the members are those that the
