@@ -462,6 +462,7 @@ func (l *Learner) undo(err error) error {
 func (l *Learner) rest() {
 	l.settle()
 	l.bank.Rest()
+	l.forest.Rest()
 	l.expected, l.ws = expected{}, model.Workspace{}
 }
 

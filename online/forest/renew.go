@@ -55,6 +55,13 @@ func (l *Learner) growAnew(t int) {
 	}
 }
 
+// Rest frees the memory that only a tree that is grown anew needs, until the next one.
+func (l *Learner) Rest() {
+	if l != nil {
+		l.grower = grower{}
+	}
+}
+
 // unseen returns the part of the squares of tree t that is in leaves without stored samples.
 func (l *Learner) unseen(t int) float64 {
 	var taken [maxLeaves]bool

@@ -35,7 +35,8 @@ func TestGrowsAnewWhatIsStored(t *testing.T) {
 	}
 }
 
-// The trees of one minibatch of many labels are those of as many minibatches of one.
+// The trees of one minibatch of many labels are those of as many minibatches of one, between which the
+// learner has rested.
 func TestRenewCounts(t *testing.T) {
 	s := Sizes{Trees: 6, Leaves: 20, Stored: 200}
 	x, labels, weights := stream(rand.New(rand.NewPCG(32, 1)), 900)
@@ -44,6 +45,9 @@ func TestRenewCounts(t *testing.T) {
 	for i := range labels {
 		one.Learn(x[5*i:5*(i+1)], labels[i:i+1], weights[i:i+1])
 		one.view.N++
+		if i%50 == 0 {
+			one.Rest()
+		}
 	}
 	if !together.forest.Equal(one.forest) {
 		t.Error("the forests differ")
