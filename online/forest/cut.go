@@ -47,14 +47,12 @@ func (c *cutter) choose(slots []uint16, r *ring, random *random) cut {
 		return best
 	}
 	c.divide()
-	whole := c.entropy()
+	whole := entropy(c.sides)
 	for j := range c.order {
 		c.order[j] = uint16(j)
 	}
 	for i, left := 0, c.candidates; i < len(c.order) && left > 0; i++ {
-		j := i + random.below(len(c.order)-i)
-		c.order[i], c.order[j] = c.order[j], c.order[i]
-		feature := int(c.order[i])
+		feature := draw(c.order, i, random)
 		lo, hi := c.read(slots, r, feature)
 		if !(lo < hi) {
 			continue
@@ -65,7 +63,7 @@ func (c *cutter) choose(slots []uint16, r *ring, random *random) cut {
 		c.divide()
 		for i, threshold := range c.thresholds {
 			c.pass(i)
-			if gain := whole - c.entropy(); gain > best.gain+tie {
+			if gain := whole - entropy(c.sides); gain > best.gain+tie {
 				best = cut{gain, feature, threshold}
 			}
 		}
@@ -160,36 +158,3 @@ func (c *cutter) pass(i int) {
 		c.sides[n+k] -= v
 	}
 }
-
-// entropy returns the entropy of the labels on both sides, as splitter.entropy does.
-func (c *cutter) entropy() (sum float64) {
-	n := len(c.sides) / 2
-	for side := range 2 {
-		var all float64
-		for _, v := range c.sides[side*n : (side+1)*n] {
-			sum -= nLogN(v)
-			all += v
-		}
-		sum += nLogN(all)
-	}
-	return sum
-}
-
-// nLogN is n·log n, and 0 for weights that are 0 but for rounding.
-func nLogN(n float64) float64 {
-	switch i := int(n); {
-	case n < 1e-9:
-		return 0
-	case float64(i) == n && i < len(wholeLogs):
-		return wholeLogs[i]
-	}
-	return n * math.Log(n)
-}
-
-// wholeLogs are n·log n of the numbers of samples of usual leaves, whose weights are 1.
-var wholeLogs = func() (t [512]float64) {
-	for i := 1; i < len(t); i++ {
-		t[i] = float64(i) * math.Log(float64(i))
-	}
-	return t
-}()

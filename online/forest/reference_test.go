@@ -223,12 +223,7 @@ func (r *reference) cut(in []refSample) refCut {
 	for i := range order {
 		j := i + r.random.below(len(order)-i)
 		order[i], order[j] = order[j], order[i]
-		lo, hi := math.Inf(1), math.Inf(-1)
-		for _, s := range in {
-			if v := s.x[order[i]]; v == v {
-				lo, hi = min(lo, v), max(hi, v)
-			}
-		}
+		lo, hi := extremesOf(in, order[i])
 		if lo >= hi {
 			continue
 		}
@@ -242,14 +237,7 @@ func (r *reference) cut(in []refSample) refCut {
 		}
 		slices.Sort(thresholds)
 		for _, at := range thresholds {
-			var sides [2][]refSample
-			for _, s := range in {
-				side := 1
-				if s.x[order[i]] <= at {
-					side = 0
-				}
-				sides[side] = append(sides[side], s)
-			}
+			sides := divided(in, order[i], at)
 			if gain := entropyOf(in) - entropyOf(sides[0]) - entropyOf(sides[1]); gain > best.gain+1e-9 {
 				best = refCut{gain, order[i], at}
 			}
@@ -284,25 +272,13 @@ func (r *reference) split(t int, leaf *refNode) {
 		}
 		j := i + r.random.below(len(order)-i)
 		order[i], order[j] = order[j], order[i]
-		lo, hi := math.Inf(1), math.Inf(-1)
-		for _, s := range in {
-			if v := s.x[order[i]]; v == v {
-				lo, hi = min(lo, v), max(hi, v)
-			}
-		}
+		lo, hi := extremesOf(in, order[i])
 		if lo >= hi {
 			continue
 		}
 		tried++
 		at := float64(float32(lo + r.random.fraction()*(hi-lo)))
-		var sides [2][]refSample
-		for _, s := range in {
-			side := 1
-			if s.x[order[i]] <= at {
-				side = 0
-			}
-			sides[side] = append(sides[side], s)
-		}
+		sides := divided(in, order[i], at)
 		if e := entropyOf(sides[0]) + entropyOf(sides[1]); e < best {
 			best, feature, threshold, left, right = e, order[i], at, sides[0], sides[1]
 		}
@@ -319,6 +295,28 @@ func (r *reference) split(t int, leaf *refNode) {
 	}
 	leaf.feature, leaf.threshold, leaf.left, leaf.right = feature, threshold, child(left), child(right)
 	r.used[t]++
+}
+
+func extremesOf(in []refSample, feature int) (lo, hi float64) {
+	lo, hi = math.Inf(1), math.Inf(-1)
+	for _, s := range in {
+		if v := s.x[feature]; v == v {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+	}
+	return lo, hi
+}
+
+// divided returns the samples on both sides of a threshold.
+func divided(in []refSample, feature int, threshold float64) (sides [2][]refSample) {
+	for _, s := range in {
+		side := 1
+		if s.x[feature] <= threshold {
+			side = 0
+		}
+		sides[side] = append(sides[side], s)
+	}
+	return sides
 }
 
 func labelsOf(in []refSample) map[int]bool {

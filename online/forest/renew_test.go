@@ -118,9 +118,9 @@ func TestGrowAnewOwns(t *testing.T) {
 
 // Whole numbers and others: the table against the logarithm.
 func TestNLogN(t *testing.T) {
-	for _, n := range []float64{0, 1e-12, 0.5, 1, 2, 2.5, 511, 512, 1000} {
+	for _, n := range []float64{-1e-17, 0, 1e-12, 0.5, 1, 2, 2.5, 511, 512, 1000} {
 		want := 0.
-		if n > 1e-9 {
+		if n > 0 {
 			want = n * math.Log(n)
 		}
 		if got := nLogN(n); got != want {

@@ -200,9 +200,7 @@ func (s *splitter) choose(r *ring, random *random) bool {
 	}
 	best := math.Inf(1)
 	for i, left := 0, s.candidates; i < len(s.order) && left > 0; i++ {
-		j := i + random.below(len(s.order)-i)
-		s.order[i], s.order[j] = s.order[j], s.order[i]
-		feature := int(s.order[i])
+		feature := draw(s.order, i, random)
 		lo, hi := s.extremes(r, feature)
 		if !(lo < hi) {
 			continue
@@ -231,11 +229,15 @@ func (s *splitter) extremes(r *ring, feature int) (lo, hi float32) {
 	return lo, hi
 }
 
-// entropy returns the entropy of the labels on both sides of a threshold, in nats times
-// the weight of the samples,
-//
-//	Σ_sides (n log n − Σ_k n_k log n_k)
-func (s *splitter) entropy(r *ring, feature int, threshold float32) (sum float64) {
+// draw moves one of the features that were not drawn yet to place i of the order, and returns it.
+func draw(order []uint16, i int, random *random) int {
+	j := i + random.below(len(order)-i)
+	order[i], order[j] = order[j], order[i]
+	return int(order[i])
+}
+
+// entropy returns the entropy of the labels on both sides of a threshold.
+func (s *splitter) entropy(r *ring, feature int, threshold float32) float64 {
 	clear(s.sides)
 	c := len(s.sides) / 2
 	for _, slot := range s.slots {
@@ -245,15 +247,5 @@ func (s *splitter) entropy(r *ring, feature int, threshold float32) (sum float64
 		}
 		s.sides[at] += float64(r.weight[slot])
 	}
-	for side := range 2 {
-		var n float64
-		for _, v := range s.sides[side*c : (side+1)*c] {
-			if v > 0 {
-				n += v
-				sum -= v * math.Log(v)
-			}
-		}
-		sum += n * math.Log(n)
-	}
-	return sum
+	return entropy(s.sides)
 }
