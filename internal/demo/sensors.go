@@ -43,6 +43,13 @@ func (d *Config) openSensors(errOut io.Writer) (*sensors, error) {
 		s.features = vibrationStream().FeatureNames()
 		return s, nil
 	}
+	if d.File == "" && d.Fleet > 0 {
+		m, err := newMachines(d.Seed)
+		if err != nil {
+			return nil, err
+		}
+		return &sensors{"vibration", m, m.stage.Features(), states, false, 1, func() error { return nil }}, nil
+	}
 	if d.File == "" {
 		w := dataset.NewWaveform(d.Seed)
 		return &sensors{"waveform", w, w.Features(), w.Classes(), false, labelFraction, func() error { return nil }}, nil
