@@ -131,6 +131,35 @@ func TestForestsOfNoisyLabels(t *testing.T) {
 	}
 }
 
+// A few random labels go with those of a receiver by chance, where samples of a class lie together. Beside
+// a good member nearly all such members are found, and no good one is refused.
+func TestFewRandomLabelsAreFound(t *testing.T) {
+	cfg, all := fleetConfig(), []string{"c0", "c1"}
+	cfg.Experts.Forest = FullForest
+	good, found := 0, 0
+	const fleets = 60
+	for seed := range uint64(fleets) {
+		set := fleet.NewSet(0)
+		set.Put(contribution(t, taught(t, cfg, 100+seed, 100, all...), "good", 1))
+		set.Put(contribution(t, mistaught(t, cfg, 1000+seed, 80, all...), "random", 1))
+		m, err := taught(t, cfg, 2000+seed, 100, all...).Merge("own", set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range m.Members {
+			if v.Name == "good" && v.Refused != fleet.None {
+				good++
+			} else if v.Name == "random" && v.Refused != fleet.None {
+				found++
+			}
+		}
+	}
+	t.Logf("random labels refused in %d of %d fleets, good ones in %d", found, fleets, good)
+	if found < fleets*19/20 || good > 1 {
+		t.Errorf("random labels refused in %d of %d fleets, good ones in %d", found, fleets, good)
+	}
+}
+
 // Labels so noisy that a good forest answers worse than their frequencies, since it is sure of what it
 // has learnt by chance, refuse few good members: their sites go with the labels. Members of random
 // labels are found as before.

@@ -292,7 +292,8 @@ func (r *Receiver) add(v *Member, c *Contribution, f *candidate, p *projector, t
 // test tests a member by own labels: its sites, which add adds, and its forest. Without a trial the
 // sites were tested before. A forest is sure of what noisy labels have taught it, so that it may answer
 // worse than the frequencies where there is something to learn: it is no proof against a member whose
-// forest and sites both go with own labels, the sites beyond chance.
+// forest and sites both go with own labels, the sites beyond chance. It is one where the forest of
+// another member shows that there is more to learn, unless own labels trust the sites.
 func (r *Receiver) test(v *Member, c *Contribution, f *candidate, t *trial, add func(class string, a, b []float64)) Reason {
 	if t != nil {
 		var err error
@@ -302,6 +303,9 @@ func (r *Receiver) test(v *Member, c *Contribution, f *candidate, t *trial, add 
 		if v.Tested = true; v.Trust < r.least(c, f) {
 			return Distrusted
 		}
+	}
+	if f.outdone(r.Trust) && v.Trust < r.Trust+2*allowance {
+		return Misleading
 	}
 	if !f.misleads(r.Trust) {
 		return None

@@ -317,6 +317,60 @@ func TestForestSkill(t *testing.T) {
 	}
 }
 
+// A forest that knows one of four groups of samples by chance has skill, and is outdone by one that
+// knows all; without the other it is not, nor is one that is as good.
+func TestForestIsOutdone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	l := &Labels{Classes: []string{"w", "x", "y", "z"}, Known: []bool{true, true, true, true}}
+	for range 100 {
+		y := rng.IntN(4)
+		l.Y, l.X = append(l.Y, y), append(l.X, float32(y)+float32(0.1*rng.NormFloat64()))
+	}
+	knows := func(groups ...int) *candidate { // the class of each group
+		f := model.NewForest(1, 4, 4)
+		for i := range 3 {
+			f.Split(0, uint8(i), 0, float32(i)+0.5)
+		}
+		for x, k := range groups {
+			f.LeafWeights(0, f.Leaf(0, []float32{float32(x)}))[k] = 3
+		}
+		return &candidate{Forest: Forest{Classes: l.Classes, Counts: []uint64{50, 50, 50, 50}, Forest: f}}
+	}
+	right, same, chance := knows(0, 1, 2, 3), knows(0, 1, 2, 3), knows(0, 1, 3, 2)
+	all := []*candidate{nil, chance, right, same}
+	for _, c := range all[1:] {
+		l.test(c, 1)
+	}
+	compareSkills(all)
+	if chance.trust > 0 || chance.misleads(DefaultTrust) || !chance.outdone(DefaultTrust) || chance.outdone(math.Inf(-1)) {
+		t.Errorf("by chance: trust %g, skill %g, lag %g", chance.trust, chance.skill, chance.lag)
+	}
+	if right.outdone(DefaultTrust) || same.lag != 0 || right.lag != 0 {
+		t.Errorf("lags of equals: %g and %g", right.lag, same.lag)
+	}
+	var share [4]float64
+	for _, y := range l.Y {
+		share[y] += 0.01
+	}
+	var ahead moments
+	for _, y := range l.Y { // the weight 3 is that of the right class, or of the other one of two
+		ahead.add([]float64{0, 0, 3 * (1 - share[2] + share[3]), 3 * (1 - share[3] + share[2])}[y])
+	}
+	if math.Abs(chance.lag/ahead.inErrors()-1) > 1e-9 {
+		t.Errorf("lag %g, want %g", chance.lag, ahead.inErrors())
+	}
+	compareSkills(all[:2])
+	if chance.outdone(DefaultTrust) {
+		t.Error("outdone by itself")
+	}
+	l.Known[3] = false // scores of fewer labels than the other has
+	fewer := knows(0, 1, 3, 2)
+	l.test(fewer, 1)
+	if compareSkills([]*candidate{right, fewer}); !(fewer.lag > 0) {
+		t.Errorf("lag %g by the labels of three classes", fewer.lag)
+	}
+}
+
 // FuzzForest: bytes decode to a forest that is encoded to the same bytes, or are refused.
 func FuzzForest(f *testing.F) {
 	var e wire.Encoder

@@ -19,6 +19,7 @@ type Labels struct {
 const (
 	minSkill  = 2 // from which on its answers go with own labels
 	allowance = 2 // by which the least trust is lower, see Receiver.least
+	maxLag    = 4 // beyond which another member's forest makes its skill doubtful
 )
 
 // candidate is the forest of a member, and the result of its test by own labels.
@@ -27,6 +28,9 @@ type candidate struct {
 	trust  float64 // mean of the gain in log probability of own labels, in its standard errors
 	skill  float64 // mean of the score of own labels, in its standard errors
 	tested bool
+
+	scores []float64 // of the window's labels; NaN: of classes that not both know
+	lag    float64   // mean by which the score of the most skilled forest is higher, in its standard errors
 }
 
 // skilled reports whether the forest's answers go with own labels. A nil one is not known to.
@@ -60,6 +64,38 @@ func (c *candidate) misleads(least float64) bool {
 	return c != nil && c.tested && c.trust < least && c.skill < minSkill
 }
 
+// outdone reports whether the forest's skill is likely to be chance: it answers no better than the
+// frequencies of the classes, and another member's forest goes with own labels far better. Samples of a
+// class lie together, so that one random label decides the answer for many own labels: their standard
+// errors then are too small.
+func (c *candidate) outdone(least float64) bool {
+	return c != nil && c.tested && c.trust < least+allowance && c.lag > maxLag
+}
+
+// compareSkills sets the lags of the tested forests, by the labels whose classes are known to both.
+func compareSkills(all []*candidate) {
+	var best *candidate
+	for _, c := range all {
+		if c != nil && c.tested && (best == nil || c.skill > best.skill) {
+			best = c
+		}
+	}
+	for _, c := range all {
+		if c == nil || !c.tested {
+			continue
+		}
+		var ahead []float64
+		for i, v := range c.scores {
+			if d := best.scores[i] - v; !math.IsNaN(d) {
+				ahead = append(ahead, d)
+			}
+		}
+		if len(ahead) >= 2 {
+			c.lag = inErrors(ahead)
+		}
+	}
+}
+
 // candidates returns the forests of the open members, tested by own labels, by their places in the
 // set; nil for the others. Where the devices differ by gain and offset a receiver without a scaling
 // of its own takes none.
@@ -82,6 +118,7 @@ func (r *Receiver) candidates(s *Set, open []int) []*candidate {
 		r.Labels.test(f, power)
 		all[i] = f
 	}
+	compareSkills(all)
 	return all
 }
 
@@ -160,6 +197,12 @@ func (l *Labels) test(f *candidate, power float64) {
 		scores[i] = v - mean
 	}
 	f.trust, f.skill, f.tested = inErrors(gains), inErrors(scores), true
+	f.scores = make([]float64, len(l.Y))
+	for i, y := range l.Y {
+		if f.scores[i] = math.NaN(); at[y] >= 0 {
+			f.scores[i], scores = scores[0], scores[1:]
+		}
+	}
 }
 
 // Accepted returns the forests of members that the labels do not contradict, see Misleading.
