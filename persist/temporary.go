@@ -21,7 +21,7 @@ func CreateTemp(path string) (*os.File, error) {
 	for {
 		file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+temporary)
 		if err != nil {
-			return nil, named(err, path)
+			return nil, Named(err, path)
 		}
 		ours, err := lockNamed(file)
 		if ours {
@@ -36,8 +36,8 @@ func CreateTemp(path string) (*os.File, error) {
 	}
 }
 
-// named makes an error of a temporary file one of path, the name that the caller knows.
-func named(err error, path string) error {
+// Named makes an error of a temporary file one of path, the name that the caller knows.
+func Named(err error, path string) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok && strings.HasSuffix(at.Path, temporary) {
 		at.Path = path
 	}

@@ -168,7 +168,7 @@ func (s *Store) overLimit(fn func() error) error {
 // fullError wraps an error that reports a lack of room in ErrFull. It names the file as the user knows
 // it, since a new one keeps its temporary name in the errors of its operations.
 func (s *Store) fullError(err error) error {
-	err = named(err, s.path)
+	err = Named(err, s.path)
 	if text, ok := strings.CutSuffix(err.Error(), ": "+syscall.EFBIG.Error()); ok && !errors.Is(err, syscall.EFBIG) {
 		// Of the error with which a file cannot grow, bbolt keeps the text alone.
 		err = fmt.Errorf("%s: %w", strings.ReplaceAll(text, s.path+temporary, s.path), syscall.EFBIG)

@@ -258,12 +258,12 @@ func (t *Training) save(trainer *train.Trainer) error {
 	}
 	defer f.Close()
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync()); err == nil {
+	if err = cmp.Or(err, f.Sync()); err == nil {
 		err = persist.Rename(f.Name(), t.unfinished())
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return fmt.Errorf("save the training: %w", err)
+		return fmt.Errorf("save the training: %w", persist.Named(err, t.unfinished()))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // until then, and after an error, the file of that name is as it was. A device or a pipe
 // is written to at once.
 type Output struct {
-	*os.File
+	File       *os.File
 	flag, path string // path: "" for a device or a pipe
 }
 
@@ -28,7 +28,7 @@ func CreateOutput(flag, path string, inputs ...string) (*Output, error) {
 	if err == nil {
 		info, err := file.Stat()
 		if err == nil && !info.Mode().IsRegular() {
-			return &Output{File: file, flag: flag}, nil
+			return &Output{file, flag, ""}, nil
 		}
 		if err = errors.Join(err, file.Close()); err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)
@@ -43,6 +43,12 @@ func CreateOutput(flag, path string, inputs ...string) (*Output, error) {
 	return &Output{file, flag, path}, nil
 }
 
+// Write is io.Writer. Its errors name the file that the flag names.
+func (o *Output) Write(p []byte) (int, error) {
+	n, err := o.File.Write(p)
+	return n, persist.Named(err, o.path)
+}
+
 // Finish gives the file its name if err, that of the command, is nil, and else removes
 // it. It returns err or its own error.
 func (o *Output) Finish(err error) error {
@@ -50,10 +56,10 @@ func (o *Output) Finish(err error) error {
 		err = o.rename()
 	}
 	if err != nil && o.path != "" {
-		_ = os.Remove(o.Name())
+		_ = os.Remove(o.File.Name())
 	}
-	if closed := o.Close(); err == nil && closed != nil {
-		err = fmt.Errorf("%s: %w", o.flag, closed)
+	if closed := o.File.Close(); err == nil && closed != nil {
+		err = fmt.Errorf("%s: %w", o.flag, persist.Named(closed, o.path))
 	}
 	return err
 }
@@ -61,15 +67,15 @@ func (o *Output) Finish(err error) error {
 // rename gives a complete file its name, and the mode of the file that had it, or that of
 // any new file.
 func (o *Output) rename() error {
-	err := o.Sync()
+	err := o.File.Sync()
 	if err == nil {
 		err = o.takeMode()
 	}
 	if err == nil {
-		err = persist.Rename(o.Name(), o.path)
+		err = persist.Rename(o.File.Name(), o.path)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.flag, err)
+		return fmt.Errorf("%s: %w", o.flag, persist.Named(err, o.path))
 	}
 	return nil
 }
@@ -83,7 +89,7 @@ func (o *Output) takeMode() error {
 	}
 	info, err := file.Stat()
 	if err == nil {
-		err = o.Chmod(info.Mode().Perm())
+		err = o.File.Chmod(info.Mode().Perm())
 	}
 	return errors.Join(err, file.Close())
 }

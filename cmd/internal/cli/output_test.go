@@ -3,6 +3,7 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"edge/cmd/internal/cli"
@@ -18,8 +19,12 @@ func TestOutputThatCannotBeCompletedLeavesNothing(t *testing.T) {
 	if err := output.File.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := output.Finish(nil); err == nil {
-		t.Error("a file that could not be written to the disk is reported as complete")
+	path := filepath.Join(folder, "report.csv")
+	if _, err := output.Write([]byte("x")); err == nil || !strings.Contains(err.Error(), path+": ") {
+		t.Errorf("a write ends with %v, which does not name %s", err, path)
+	}
+	if err := output.Finish(nil); err == nil || !strings.Contains(err.Error(), path+": ") {
+		t.Errorf("a file that could not be written to the disk ends with %v, which does not name %s", err, path)
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
