@@ -109,7 +109,7 @@ func (e *labEvaluation) addRows(cmd *cobra.Command) {
 	f := cmd.Flags()
 	cli.AddDataFlags(cmd, &e.Data, "`NAME` of the label's column (default one called label, else the last one)")
 	cli.OrderFlags(cmd, e.Evaluation)
-	f.IntSliceVar(&e.Selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
+	withinFlag(cmd, &e.Selection)
 	f.IntVar(&e.Swap, "abrupt", 0, "abrupt drift: after every `N` rows the features swap their columns, and after as many they return")
 }
 

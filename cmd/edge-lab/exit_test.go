@@ -22,7 +22,7 @@ func TestExitCodes(t *testing.T) {
 		"unknown mode":            {[]string{"eval", table, "--mode", "twice"}, exit.Usage, "want prequential, holdout or cv"},
 		"flips in a stream":       {[]string{"eval", table, "--flip-labels", "0.2"}, exit.Usage, "need --mode holdout"},
 		"drift out of range":      {[]string{"eval", table, "--abrupt", "-1"}, exit.Usage, "edge-lab: --abrupt: want 0 or more\n"},
-		"first of a split":        {[]string{"eval", table, "--mode", "cv", "--first", "3"}, exit.Runtime, "give --seed"},
+		"first of a split":        {[]string{"eval", table, "--mode", "cv", "--first", "3"}, exit.Usage, "give --seed"},
 		"within without shuffle":  {[]string{"eval", table, "--shuffle-within", "20,20"}, exit.Usage, "needs --shuffle SEED"},
 		"within of another size":  {[]string{"eval", table, "--shuffle", "1", "--shuffle-within", "20,10"}, exit.Runtime, "add up to 30 rows, the file has 40"},
 		"plot of nothing":         {[]string{"train", table, "--plot", db}, exit.Usage, "give --holdout"},

@@ -28,10 +28,7 @@ learners can then be judged on the same rows.`,
 		Example: "  edge-lab rows pendigits.csv.gz --shuffle 1 --first 6000 > rows.csv",
 		Args:    cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			if selection.First < 0 || selection.Shuffle == nil && selection.Within != nil {
-				return exit.With(exit.Usage, errors.New("--first: want a number above 0; --shuffle-within needs --shuffle SEED"))
-			}
-			if err := data.Check(); err != nil {
+			if err := errors.Join(selection.Check(), data.Check()); err != nil {
 				return exit.With(exit.Usage, err)
 			}
 			return writeRows(cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], &data, selection)
@@ -39,8 +36,13 @@ learners can then be judged on the same rows.`,
 	}
 	cli.AddDataFlags(cmd, &data, "`NAME` of the label's column (default one called label, else the last one)")
 	cli.SelectionFlags(cmd, &selection)
-	cmd.Flags().IntSliceVar(&selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
+	withinFlag(cmd, &selection)
 	return cmd
+}
+
+// withinFlag adds the flag that keeps a shuffle within batches of rows.
+func withinFlag(cmd *cobra.Command, s *dataset.Selection) {
+	cmd.Flags().IntSliceVar(&s.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
 }
 
 // writeRows writes the selected rows of a file.

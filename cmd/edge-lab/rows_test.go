@@ -30,7 +30,7 @@ func TestRowsAreThoseOfEval(t *testing.T) {
 			}
 		})
 	}
-	for _, args := range [][]string{{"rows", table, "--shuffle-within", "100,100"}, {"rows", table, "--first", "-1"}} {
+	for _, args := range [][]string{{"rows", table, "--shuffle-within", "100,100"}, {"rows", table, "--first", "-1"}, {"rows", table, "--shuffle", "1", "--shuffle-within=-100,300"}} {
 		if code, out, _ := edge(t, args...); code != exit.Usage || out != "" {
 			t.Errorf("edge-lab %s exits with %d and prints %q", strings.Join(args, " "), code, out)
 		}

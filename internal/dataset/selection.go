@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 
 	"edge/internal/terminal"
 )
@@ -14,6 +15,19 @@ type Selection struct {
 	First   int     // number of rows, after the shuffle; 0: all
 	Shuffle *uint64 // seed of a permutation of the whole file; nil: in file order
 	Within  []int   // sizes of consecutive batches, each shuffled by itself; nil: one batch
+}
+
+// Check returns an error if a setting is out of range or needs another one.
+func (s *Selection) Check() error {
+	switch {
+	case s.First < 0:
+		return errors.New("--first: want 0 or more")
+	case s.Within != nil && s.Shuffle == nil:
+		return errors.New("--shuffle-within needs --shuffle SEED")
+	case slices.ContainsFunc(s.Within, func(n int) bool { return n < 1 }):
+		return errors.New("--shuffle-within: want sizes above 0, such as 445,1244")
+	}
+	return nil
 }
 
 // Of returns the selected rows of d. Without a shuffle each is read when it is

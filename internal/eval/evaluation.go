@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"edge/internal/config"
 	"edge/internal/dataset"
@@ -54,7 +53,7 @@ func New() *Evaluation {
 
 // check reports options that contradict each other or are out of range.
 func (e *Evaluation) check(files []string) error {
-	if err := e.checkRanges(); err != nil {
+	if err := cmp.Or(e.Selection.Check(), e.checkRanges()); err != nil {
 		return err
 	}
 	switch {
@@ -66,16 +65,14 @@ func (e *Evaluation) check(files []string) error {
 		return errors.New("--seeds is for scores over the stream, not for held-out rows")
 	case e.Mode != "prequential" && !e.Arrival.Plain():
 		return errors.New("late or missing labels and features are for scores over the stream, not for held-out rows")
+	case e.Mode != "prequential" && (e.Selection.First > 0 || e.Selection.Shuffle != nil):
+		return errors.New("--first and --shuffle select rows of a stream; held-out rows have permutations of their own: give --seed")
 	case len(e.Queries.Strategies) > 0 && (e.Mode != "prequential" || !e.Arrival.Plain()):
 		return errors.New("--query is for --mode prequential, without late or missing labels")
 	case e.Queries.Full && len(e.Queries.Strategies) == 0:
 		return errors.New("--against-full needs --query")
-	case e.Selection.Within != nil && e.Selection.Shuffle == nil:
-		return errors.New("--shuffle-within needs --shuffle SEED")
 	case e.Selection.Within != nil && len(files) > 1:
 		return errors.New("--shuffle-within describes one file: give one file")
-	case slices.ContainsFunc(e.Selection.Within, func(n int) bool { return n < 1 }):
-		return errors.New("--shuffle-within: want sizes above 0, such as 445,1244")
 	case e.Model != "" && e.ConfigPath == "":
 		return errors.New("--model names a model of a configuration: give -c FILE")
 	case e.Data.Stream != "" && e.ConfigPath == "":
@@ -102,7 +99,6 @@ func (e *Evaluation) checkRanges() error {
 		ok   bool
 		want string
 	}{
-		{"first", e.Selection.First >= 0, "0 or more"},
 		{"batch", e.Batch >= 0, "0 or more"},
 		{"inducing", e.Inducing >= 0, "0 or more"},
 		{"abrupt", e.Swap >= 0, "0 or more"},

@@ -2,7 +2,6 @@ package eval
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -87,9 +86,6 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	}
 	cfg.Features = table.Features
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
-	if e.Selection.First > 0 || e.Selection.Shuffle != nil {
-		return nil, errors.New("--first and --shuffle select rows of a stream; held-out rows have permutations of their own: give --seed")
-	}
 	if err := e.checkOverlap(errOut, table.Name); err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}
