@@ -70,7 +70,7 @@ one device have not.`,
   edge-lab fleet satellite.csv.gz --shuffle 1 --differ --scale own`,
 		Args: cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(c.check(), c.data.Check(), c.Validate()); err != nil {
+			if err := errors.Join(c.check(), c.selection.Check(), c.data.Check(), c.Validate()); err != nil {
 				return exit.With(exit.Usage, err)
 			}
 			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0])
@@ -79,7 +79,7 @@ one device have not.`,
 	cli.AddDataFlags(cmd, &c.data, "`NAME` of the label's column (default one called label, else the last one)")
 	f := cmd.Flags()
 	cli.SelectionFlags(cmd, &c.selection)
-	f.IntSliceVar(&c.selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
+	withinFlag(cmd, &c.selection)
 	f.IntVar(&c.seeds, "seeds", 1, "repeat with `K` seeds, of the shuffle and of the models, and print the means as well")
 	f.IntVar(&c.Nodes, "nodes", c.Nodes, "learners, 2 to 64")
 	f.IntVar(&c.Every, "every", c.Every, "own labels between exchanges")

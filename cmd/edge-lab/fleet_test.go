@@ -65,9 +65,14 @@ func TestFleet(t *testing.T) {
 	if code, out, errOut := edge(t, "fleet", table, "--nodes", "3", "--newcomer", "450"); code != exit.Runtime || out != "" || !strings.Contains(errOut, "the 2 other nodes learn the first 900 rows, and there are 900") {
 		t.Errorf("no row is left for the newcomer: exits with %d, prints %q and %q", code, out, errOut)
 	}
-	for _, args := range [][]string{{"--scale", "none"}, {"--nodes", "1"}, {"--bad", "good"}, {"--bad", "next", "--boast", "0.5"}, {"--delay", "-1"}, {"--bad", "huge", "--newcomer", "5", "--nodes", "2"}, {"--every", "0"}, {"--information", "-1"}, {"--information", "inf"}, {"--horizons", "short"}} {
+	for _, args := range [][]string{{"--scale", "none"}, {"--nodes", "1"}, {"--bad", "good"}, {"--bad", "next", "--boast", "0.5"}, {"--delay", "-1"}, {"--bad", "huge", "--newcomer", "5", "--nodes", "2"}, {"--every", "0"}, {"--information", "-1"}, {"--information", "inf"}, {"--horizons", "short"}, {"--newcomer", "-1"}, {"--first", "-1"}, {"--shuffle-within", "1200"}, {"--shuffle", "1", "--shuffle-within=-100,1300"}} {
 		if code, out, _ := edge(t, append([]string{"fleet", table}, args...)...); code != exit.Usage || out != "" {
 			t.Errorf("edge-lab fleet %s exits with %d and prints %q", strings.Join(args, " "), code, out)
+		}
+	}
+	for args, want := range map[string]string{"--differ --test-fraction 0.9999": "leaves 0 of 1200 rows to learn", "--first 4 --test-fraction 0.1": "4 rows leaves nothing to judge"} {
+		if code, out, errOut := edge(t, append([]string{"fleet", table}, strings.Fields(args)...)...); code != exit.Runtime || out != "" || !strings.Contains(errOut, want) {
+			t.Errorf("edge-lab fleet %s exits with %d, prints %q and %q", args, code, out, errOut)
 		}
 	}
 }

@@ -61,6 +61,8 @@ func (c *Config) Validate() error {
 		return errors.New("--every: want 1 or more")
 	case c.Delay < 0:
 		return errors.New("--delay: want 0 or more")
+	case c.Before < 0:
+		return errors.New("--newcomer: want 0 or more")
 	case !(c.Nats >= 0) || math.IsInf(c.Nats, 1):
 		return errors.New("--information: want a number from 0")
 	case !(c.Test >= 0 && c.Test < 1):
@@ -94,6 +96,12 @@ func Run(ctx context.Context, cfg Config, rows []dataset.Row, classes []string) 
 	cfg.Model.Classes.Max = max(cfg.Model.Classes.Max, len(classes))
 	learnt := len(rows) - int(math.Round(cfg.Test*float64(len(rows))))
 	learn, test := rows[:learnt], rows[learnt:]
+	switch {
+	case learnt < cfg.Nodes:
+		return nil, fmt.Errorf("--test-fraction %g leaves %d of %d rows to learn: want one for each of %d nodes", cfg.Test, learnt, len(rows), cfg.Nodes)
+	case cfg.Test > 0 && len(test) == 0:
+		return nil, fmt.Errorf("--test-fraction %g of %d rows leaves nothing to judge", cfg.Test, len(rows))
+	}
 	if others := cfg.Before * (cfg.Nodes - 1); cfg.Before > 0 && learnt <= others {
 		return nil, fmt.Errorf("--newcomer %d: the %d other nodes learn the first %d rows, and there are %d", cfg.Before, cfg.Nodes-1, others, learnt)
 	}
