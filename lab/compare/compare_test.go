@@ -138,6 +138,16 @@ func TestJournal(t *testing.T) {
 	if _, err := OpenJournal(path); err == nil || !strings.Contains(err.Error(), "runs.jsonl:1: not a run") {
 		t.Errorf("another file: %v", err)
 	}
+	const note = "a file of one line without an end"
+	if err := os.WriteFile(path, []byte(note), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenJournal(path); err == nil {
+		t.Error("a file of one line is taken for a journal")
+	}
+	if kept, err := os.ReadFile(path); string(kept) != note {
+		t.Errorf("a file that is no journal is now %q, %v", kept, err)
+	}
 }
 
 func TestFailedRunsAreCountedAndLeftOut(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 )
 
 // Journal is a file of finished runs, one JSON object a line, with which an interrupted
@@ -16,11 +17,13 @@ type Journal struct {
 	file *os.File
 }
 
-// longest line of a journal, in bytes.
-const maxLine = 1 << 16
+const (
+	maxLine = 1 << 16        // longest line of a journal, in bytes
+	opening = `{"dataset":"` // of each line
+)
 
 // OpenJournal reads the runs of a file, made if it is missing, and adds to it from then on.
-// A last line without its end, which an interruption left, is cut off. For "" it returns the
+// A last line without its end, the begin of a run that an interruption left, is cut off. For "" it returns the
 // zero Journal.
 func OpenJournal(path string) (*Journal, error) {
 	if path == "" {
@@ -59,6 +62,10 @@ func read(f *os.File, path string) (*Journal, error) {
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	begun := make([]byte, len(opening)) // of a last line without its end
+	if n, _ := f.ReadAt(begun, whole); !strings.HasPrefix(opening, string(begun[:n])) {
+		return nil, fmt.Errorf("%s: its last line is not a run of edge-lab compare", path)
 	}
 	if err := f.Truncate(whole); err != nil {
 		return nil, fmt.Errorf("compare: %w", err)
