@@ -314,14 +314,7 @@ func decode(data []byte) (*Contribution, error) {
 	c := &Contribution{}
 	c.decodeHeader(d)
 	c.decodeBasis(d)
-	var sites int64
-	if d.Err() == nil {
-		sites = int64(len(c.Horizons)*len(c.Classes)) * int64(c.siteBytes())
-		if left := int64(d.Len()); left < sites || opening == magic && left > sites {
-			d.Fail("%d bytes of sites, %d are announced", left, sites)
-		}
-	}
-	numbers := d.Bytes(int(sites), "sites")
+	numbers := c.decodeSites(d, opening == magic)
 	switch opening {
 	case forestMagic:
 		c.decodeForest(d, d.Bytes(d.Len(), "forest"))
@@ -338,6 +331,20 @@ func decode(data []byte) (*Contribution, error) {
 	}
 	c.sites = bytes.Clone(numbers)
 	return c, c.checkSites()
+}
+
+// decodeSites returns the sites, which alias the data; last: nothing follows them. The bytes that are
+// announced may be more than an int of 32 bits counts.
+func (c *Contribution) decodeSites(d *wire.Decoder, last bool) []byte {
+	if d.Err() != nil {
+		return nil
+	}
+	sites, left := int64(len(c.Horizons)*len(c.Classes))*int64(c.siteBytes()), int64(d.Len())
+	if left < sites || last && left > sites {
+		d.Fail("%d bytes of sites, %d are announced", left, sites)
+		return nil
+	}
+	return d.Bytes(int(sites), "sites")
 }
 
 // decodePart reads a part. One that this program does not know is passed over: the others

@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"edge/model"
@@ -240,6 +242,20 @@ func TestDecodeMakesNoMemoryForPromises(t *testing.T) {
 	})
 	if allocated > 60 {
 		t.Errorf("%g allocations", allocated)
+	}
+}
+
+// Nor does one whose sites are more bytes than an int of 32 bits counts.
+func TestDecodeOfManySites(t *testing.T) {
+	c, _ := member(t, "a", 3, 5, Float32, "x", "y")
+	c.Params = model.NewParams(maxInducing, 2)
+	c.Horizons, c.Weights = slices.Repeat([]float64{100}, maxHorizons), make([]float64, maxHorizons)
+	c.Classes, c.Counts = nil, make([]uint64, model.MaxClasses)
+	for k := range c.Counts {
+		c.Classes = append(c.Classes, strconv.Itoa(k))
+	}
+	if _, err := Decode(announce(c)); !errors.Is(err, ErrContribution) || !strings.Contains(err.Error(), "4012000000 are announced") {
+		t.Error(err)
 	}
 }
 
