@@ -41,6 +41,8 @@ func TestPublishedTables(t *testing.T) {
 		{[]string{"figure9"}, exit.Usage, "unknown command"},
 		{[]string{"figure3", "--rows", "1"}, exit.Usage, "--"},
 		{[]string{"figure4", folder, "--seconds", "0"}, exit.Usage, "--seconds"},
+		{[]string{"figure4", folder, "--seconds", "inf"}, exit.Usage, "--seconds"},
+		{[]string{"figure4", folder, "--points", "9223372036854775807"}, exit.Usage, "--points: want 2 to 10000"},
 		{[]string{"figure5", filepath.Join(folder, "wine.csv"), "--judge", "99"}, exit.Usage, "--judge"},
 	} {
 		if code, _, errOut := edge(t, append([]string{"published"}, c.args...)...); code != c.code || !strings.Contains(errOut, c.want) {

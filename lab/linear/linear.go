@@ -89,11 +89,13 @@ func (s *Softmax) Predict(x []float64) (*mat.Dense, error) {
 }
 
 // Train returns a method that passes over the rows in a new order each, and is watched after
-// every minibatch of that size; the updates of a problem are passes.
+// every minibatch of that size, or of all rows where they are fewer; the updates of a problem are
+// passes.
 func Train(size int, rate float64) lab.Method {
 	return func(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
 		s, r := New(p.Data.D, rate), rand.New(rand.NewPCG(p.Seed, 1))
 		s.Grow(p.Data.C - 1)
+		size := min(size, p.Data.N())
 		for range p.Updates {
 			for at, i := range r.Perm(p.Data.N()) {
 				s.Learn(p.Data.Row(i), p.Data.Y[i])

@@ -1,6 +1,7 @@
 package linear
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -55,5 +56,14 @@ func TestTrain(t *testing.T) {
 	}
 	if !(nll < 0.8*math.Log(3)) || watched != 80 {
 		t.Errorf("log loss %g of the rows learnt, watched %d times", nll, watched)
+	}
+	watched = 0
+	ctx, end := context.WithCancel(t.Context())
+	if _, err := Train(100, 0.1)(ctx, &lab.Problem{Data: d, Updates: 40, Watch: func(lab.Classifier) {
+		if watched++; watched == 3 {
+			end()
+		}
+	}}); err == nil || watched != 3 {
+		t.Errorf("of minibatches larger than all rows: %v, watched %d times, want 3", err, watched)
 	}
 }

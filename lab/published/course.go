@@ -30,6 +30,8 @@ type CourseConfig struct {
 	Shared   bool    // one kernel for all classes
 }
 
+const mostPoints = 10_000 // moments of one training
+
 // Validate reports settings out of range.
 func (c *CourseConfig) Validate() error {
 	for _, m := range c.Inducing {
@@ -44,10 +46,10 @@ func (c *CourseConfig) Validate() error {
 		return errors.New("--repeats: want 1 or more")
 	case !(c.Train > 0 && c.Train < 1):
 		return errors.New("--train-fraction: want a number between 0 and 1")
-	case !(c.Seconds > 0):
+	case !(c.Seconds > 0 && c.Seconds <= math.MaxFloat64):
 		return errors.New("--seconds: want a time above 0")
-	case c.Points < 2:
-		return errors.New("--points: want 2 or more")
+	case c.Points < 2 || c.Points > mostPoints:
+		return fmt.Errorf("--points: want 2 to %d", mostPoints)
 	case c.Batch < 1:
 		return errors.New("--batch: want 1 or more")
 	case !(c.Rate > 0):
