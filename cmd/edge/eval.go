@@ -13,6 +13,7 @@ import (
 
 	"edge/cmd/internal/cli"
 	"edge/internal/eval"
+	"edge/internal/exit"
 	"edge/internal/process"
 	"edge/internal/report"
 	"edge/internal/report/htmlreport"
@@ -236,6 +237,9 @@ saves it later: of a file with fewer than 4800 rows it learns more than --budget
   edge eval ask gas.csv.gz --query margin,random --budget 0.01,0.02,0.05,0.1,0.2,1 --seeds 3 --against-full`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			if len(e.Queries.Strategies) == 0 {
+				return exit.With(exit.Usage, fmt.Errorf("--query: want some of %v", active.Strategies()))
+			}
 			return e.run(cmd, args, func(r []*report.Report) error { return report.PrintAsked(cmd.OutOrStdout(), r) })
 		}),
 	}

@@ -233,6 +233,7 @@ func TestEvalRefusesFlags(t *testing.T) {
 		"eval --kernel foo":       "edge: kernel: foo: want shared or per-class\n",
 		"eval --inducing 1":       "edge: inducing: 1: want inducing points, 2 to 1000\n",
 		"eval --coverage 1.5":     "edge: conformal.coverage: 1.5: want 0 (no sets), or 0.5 to 0.999\n",
+		"eval ask --query=":       "edge: --query: want some of [margin entropy bald random]\n",
 		"eval --stream s":         "edge: --stream names a stream of a configuration: give -c FILE\n",
 		"train --kernel foo":      "edge: kernel: foo: want shared or per-class\n",
 		"train --label-noise 0.6": "edge: label_noise.start: 0.6: want probability, 0 to 0.5\nlabel_noise.start: 0.6: want at most label_noise.max\n",

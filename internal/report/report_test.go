@@ -1,6 +1,9 @@
 package report
 
 import (
+	"bytes"
+	"math"
+	"strings"
 	"testing"
 
 	"edge/online/score"
@@ -22,6 +25,20 @@ func TestCurveIsBounded(t *testing.T) {
 	for i := 1; i < len(points)-1; i++ {
 		if step, first := points[i].N-points[i-1].N, points[1].N-points[0].N; step != first {
 			t.Fatalf("points %d and %d are %d apart, the first two %d", i-1, i, step, first)
+		}
+	}
+}
+
+// Where all predictions abstain, the table has no error of those that are left.
+func TestPrintWithoutAnswers(t *testing.T) {
+	for kept, want := range map[float64]string{0: " 0.000 ", 0.5: " 0.500 (error 0.2500) "} {
+		a := &score.Abstentions{N: 4, Kept: score.Real(kept), Error: score.Real(kept / 2)}
+		if kept == 0 {
+			a.Error = score.Real(math.NaN())
+		}
+		var out bytes.Buffer
+		if err := Print(&out, []*Report{{Dataset: "x", Figures: Figures{Abstained: a}}}); err != nil || !strings.Contains(out.String(), want) || strings.Contains(out.String(), "NaN") {
+			t.Errorf("%v: the table lacks %q:\n%s", err, want, &out)
 		}
 	}
 }

@@ -36,7 +36,9 @@ func Print(w io.Writer, reports []*Report) error {
 			covered, size = fmt.Sprintf("%.4f", s.Covered), fmt.Sprintf("%.3f", s.Size)
 		}
 		if a := r.Abstained; a != nil {
-			kept = fmt.Sprintf("%.3f (error %.4f)", a.Kept, a.Error)
+			if kept = fmt.Sprintf("%.3f", a.Kept); a.Kept > 0 {
+				kept += fmt.Sprintf(" (error %.4f)", a.Error)
+			}
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t", r.Dataset, cmp.Or(r.Labels, "–"), r.Samples, len(r.Classes))
 		for _, f := range [][2]float64{{r.Error, r.ErrorSE}, {r.NLL, r.NLLSE}, {r.Brier, r.BrierSE}, {r.ECE, r.ECESE}, {r.MacroF1, r.MacroF1SE},
