@@ -153,7 +153,7 @@ func (s *sensor) Play(ctx context.Context, connection mqtt.Config) (samples int,
 // last windows.
 func (s *sensor) pace(ctx context.Context, begin time.Time) error {
 	if s.rate > 0 {
-		due := begin.Add(time.Duration(float64((s.sent+1)*messageRows) / s.rate * float64(time.Second)))
+		due := begin.Add(timing.Duration(float64((s.sent+1)*messageRows) / s.rate * float64(time.Second)))
 		if err := timing.Sleep(ctx, time.Until(due)); err != nil {
 			return err
 		}

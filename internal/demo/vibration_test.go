@@ -2,13 +2,17 @@ package demo
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
@@ -50,6 +54,18 @@ func TestVibration(t *testing.T) {
 	if without := labels[""]; len(labels) != len(states)+1 || without < 600 || without > 2200 {
 		t.Errorf("labels %v, want each state, and none for half of the messages", labels)
 	}
+}
+
+// A rate at which the next message is due in centuries waits as well.
+func TestPaceOfSlowRates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		s := newSensor(&Config{Rate: 1e-9}, &sensors{})
+		if err := s.pace(ctx, time.Now()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the first message leaves at once: %v", err)
+		}
+	})
 }
 
 // The default configuration makes one sample of two messages.

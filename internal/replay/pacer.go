@@ -15,9 +15,6 @@ type pacer struct {
 
 const catchUp = 100 * time.Millisecond
 
-// duration returns a time in nanoseconds, at most 146 years: a larger one would overflow.
-func duration(ns float64) time.Duration { return time.Duration(min(ns, 1<<62)) }
-
 // wait waits for the next event.
 func (p *pacer) wait(ctx context.Context) error {
 	if p.rate <= 0 {
@@ -28,7 +25,7 @@ func (p *pacer) wait(ctx context.Context) error {
 		p.next = now
 	}
 	due := p.next
-	p.next = due.Add(duration(float64(time.Second) / p.rate))
+	p.next = due.Add(timing.Duration(float64(time.Second) / p.rate))
 	return timing.Sleep(ctx, due.Sub(now))
 }
 
@@ -48,5 +45,5 @@ func (c *clock) waitFor(ctx context.Context, at int64) error {
 	if c.first < 0 {
 		c.first, c.begun = at, time.Now()
 	}
-	return timing.Sleep(ctx, time.Until(c.begun.Add(duration(float64(at-c.first)/c.speed))))
+	return timing.Sleep(ctx, time.Until(c.begun.Add(timing.Duration(float64(at-c.first)/c.speed))))
 }

@@ -22,6 +22,9 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Duration returns a time in nanoseconds, at most 146 years: a larger one would overflow.
+func Duration(ns float64) time.Duration { return time.Duration(min(ns, 1<<62)) }
+
 // Every calls f at once and then at intervals, until ctx ends.
 func Every(ctx context.Context, interval time.Duration, f func()) {
 	tick := time.NewTicker(interval)
