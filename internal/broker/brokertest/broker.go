@@ -31,6 +31,7 @@ func WithMosquitto(t *testing.T, test func(t *testing.T, b *Broker)) {
 	t.Run("mosquitto", func(t *testing.T) { test(t, New(t, Mosquitto)) })
 }
 
+// New starts a broker by start on a free port. The end of the test stops it.
 func New(t *testing.T, start func(*testing.T, string) func()) *Broker {
 	t.Helper()
 	b := &Broker{Addr: FreeAddress(t), Start: start}
@@ -39,6 +40,7 @@ func New(t *testing.T, start func(*testing.T, string) func()) *Broker {
 	return b
 }
 
+// FreeAddress returns an address of the loopback interface on which nothing listened a moment ago.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,6 +51,7 @@ func FreeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
+// Embedded starts the embedded broker.
 func Embedded(t *testing.T, addr string) (stop func()) {
 	t.Helper()
 	b, err := embedded.Start(addr, embedded.Options{})
@@ -58,8 +61,10 @@ func Embedded(t *testing.T, addr string) (stop func()) {
 	return sync.OnceFunc(func() { b.Close() })
 }
 
+// URL returns the address for clients.
 func (b *Broker) URL() string { return "mqtt://" + b.Addr }
 
+// Restart stops the broker and starts it on the same address.
 func (b *Broker) Restart(t *testing.T) {
 	b.Stop()
 	b.Stop = b.Start(t, b.Addr)

@@ -2,6 +2,6 @@
 
 package brokertest
 
-// slow reports that the long tests run too, and the others at full length. It
+// Slow reports that the long tests run too, and the others at full length. It
 // needs the build tag slow.
 const Slow = false

@@ -20,6 +20,7 @@ func Missing(t testing.TB, what string) {
 	t.Skip(what)
 }
 
+// Eventually waits until ok reports true, for Patience at most, and reports whether it did.
 func Eventually(ok func() bool) bool {
 	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if ok() {
