@@ -2,7 +2,6 @@ package eval
 
 import (
 	"fmt"
-	"slices"
 
 	"edge/internal/dataset"
 	"edge/internal/report"
@@ -59,7 +58,8 @@ type activePolicy struct {
 	selector *active.Selector
 	probs    []float64
 	parts    []float32
-	all, end score.Judge // of all rows, of the second half
+	classes  report.ClassBook // in the order in which labels and classes of the model came
+	all, end score.Judge      // of all rows, of the second half
 }
 
 func newActive(how active.Config, learner *online.Learner, size, total int) *activePolicy {
@@ -76,7 +76,7 @@ func (a *activePolicy) Row(row *dataset.Row) (err error) {
 		return err
 	}
 	ask := a.selector.Select(a.selector.Score(a.probs, a.post, a.ws), a.post.Version(), 0)
-	class := classOf(a.post, row.Label)
+	probs, class := a.classes.InOrder(a.post.Classes(), a.probs), a.classes.ClassOf(row.Label)
 	if ask {
 		a.asked++
 		a.parts = a.ws.AppendParts(a.parts[:0])
@@ -88,9 +88,9 @@ func (a *activePolicy) Row(row *dataset.Row) (err error) {
 			a.post = a.learner.Posterior()
 		}
 	}
-	a.all.Add(a.probs, class)
+	a.all.Add(probs, class)
 	if a.rows >= a.total/2 {
-		a.end.Add(a.probs, class)
+		a.end.Add(probs, class)
 	}
 	a.rows++
 	return nil
@@ -100,11 +100,11 @@ func (a *activePolicy) finish() {}
 
 func (a *activePolicy) Position() uint64 { return uint64(a.rows) }
 
-func (a *activePolicy) Scores() score.Scores { return a.all.Scores(a.post.Classes()) }
+func (a *activePolicy) Scores() score.Scores { return a.all.Scores(a.classes.Names) }
 
 func (a *activePolicy) complete(r *report.Report, curve report.Curve) {
 	r.Judged(a.Scores(), curve)
-	half := a.end.Scores(a.post.Classes())
+	half := a.end.Scores(a.classes.Names)
 	strategy := a.how.Strategy
 	if a.every {
 		strategy = report.EveryLabel
@@ -113,13 +113,4 @@ func (a *activePolicy) complete(r *report.Report, curve report.Curve) {
 		Strategy: strategy, Budget: a.how.Budget, Seed: a.learner.Config().Seed, Labels: float64(a.asked), Fraction: float64(a.asked) / float64(max(r.Samples, 1)),
 		LastHalf: report.HalfScore{Error: half.Error, NLL: half.NLL},
 	}
-}
-
-// classOf returns the index of a label among the classes, or their number if the
-// label is not among them.
-func classOf(p *model.Posterior, label string) int {
-	if k := slices.Index(p.Classes(), label); k >= 0 {
-		return k
-	}
-	return len(p.Classes())
 }
