@@ -236,15 +236,15 @@ func (p *partRows) Next(row *dataset.Row) error {
 	return nil
 }
 
-// judgeAll scores the predictions of a posterior. These are the probabilities of
-// labels, which may be wrong; with truth they become those of the true classes,
-// without the learnt label noise ε,
+// judgeAll scores the predictions of a posterior. A class that it does not know has the
+// probability 0. These are the probabilities of labels, which may be wrong; with truth they
+// become those of the true classes, without the learnt label noise ε,
 //
 //	p_true = (p − ε/C)/(1−ε)
 func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth bool) (score.Scores, error) {
-	at := make(map[string]int, len(classes))
-	for k, name := range p.Classes() {
-		at[name] = k
+	var book report.ClassBook
+	for _, name := range p.Classes() {
+		book.ClassOf(name)
 	}
 	const batch = 64
 	d := len(judge.Table.Features)
@@ -267,11 +267,7 @@ func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth b
 				probs[i] = max((v-eps/float64(len(p.Latent)))/(1-eps), 0)
 			}
 		}
-		k, known := at[classes[judge.Class(i)]]
-		if !known {
-			k = len(at) // a class that was not learnt: its probability is 0
-		}
-		j.Add(probs, k)
+		j.Add(probs, book.ClassOf(classes[judge.Class(i)]))
 	}
-	return j.Scores(p.Classes()), nil
+	return j.Scores(book.Names), nil
 }

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -47,6 +48,40 @@ func TestJudgeByTruth(t *testing.T) {
 	}
 	if math.Abs(eps-0.15) > 1e-12 || math.Abs(s.NLL-want) > 1e-9 {
 		t.Errorf("ε %g, log loss %.12f, want %.12f", eps, s.NLL, want)
+	}
+}
+
+// Classes that were not learnt count in the scores, each by itself.
+func TestJudgeOfUnknownClasses(t *testing.T) {
+	table, err := dataset.LoadTable(harness.TableFile(t, "table.csv", 200), dataset.Format{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := online.DefaultConfig()
+	cfg.Features, cfg.Inducing, cfg.Classes.Names = table.Features, 10, table.Classes[:1]
+	var first []int
+	want := map[string]uint64{}
+	for i, k := range table.Labels {
+		want[table.Classes[k]]++
+		if k == 0 {
+			first = append(first, i)
+		}
+	}
+	e := Evaluation{}
+	learner, err := e.learn(t.Context(), cfg, table.Samples(first), func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := judgeAll(learner.Posterior(), table.Classes, table.Samples(table.All()), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]uint64{}
+	for _, c := range s.PerClass {
+		got[c.Class] = c.N
+	}
+	if f1 := 2 * float64(len(first)) / float64(len(first)+200) / 3; !maps.Equal(got, want) || math.Abs(s.MacroF1-f1) > 1e-12 {
+		t.Errorf("classes %v, macro-F1 %g; want %v, %g", got, s.MacroF1, want, f1)
 	}
 }
 
