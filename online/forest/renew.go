@@ -17,8 +17,12 @@ const (
 	carries      = 0.02 // part of the squares that the leaves of the new tree begin with
 )
 
-// renew grows a tree anew if that is due after n labels.
+// renew grows a tree anew if that is due after n labels of the model. As long as all labels of the forest are
+// stored, these count instead: a forest may be younger than its model.
 func (l *Learner) renew(n uint64) {
+	if l.ring.n < l.ring.stored {
+		n = uint64(l.ring.n)
+	}
 	shift := bits.Len64(n) - bits.Len64(renewals)
 	if n >= firstRenewal && n&(1<<shift-1) == 0 {
 		l.growAnew(int((renewals*uint64(shift) + n>>shift) % uint64(max(l.cfg.Trees/2, 1))))

@@ -54,6 +54,20 @@ func TestRenewCounts(t *testing.T) {
 	}
 }
 
+// The trees of a forest that begins when its model has learnt many labels are those of one that begins
+// with its model, as long as all labels are stored.
+func TestRenewOfALateForest(t *testing.T) {
+	s := Sizes{Trees: 6, Leaves: 20, Stored: 400}
+	x, labels, weights := stream(rand.New(rand.NewPCG(34, 1)), 399)
+	early, late := learner(s), learner(s)
+	late.view.N = 100_001
+	early.Learn(x, labels, weights)
+	late.Learn(x, labels, weights)
+	if !early.forest.Equal(late.forest) {
+		t.Error("the forests differ")
+	}
+}
+
 // A new tree answers for the stored samples, in the mean of each leaf, what the old one did: the
 // own weights, and those that are tuned to other forests, with their base.
 func TestMoveKeepsMeans(t *testing.T) {
