@@ -27,6 +27,7 @@ type Recording struct {
 	Relative            bool     // the times are not those of a clock, but from the start of a recording
 	Days                bool     // the times would be days of this century or the last in a spreadsheet, a row each 15 minutes or more often
 	Rising              []string // columns that rise with every row, as the number of the row does: they are no signals
+	Telling             []string // columns that are the label in other words: they are no signals
 	Shared              bool     // no time is before that of the row before, and many are the same: the file counts as one of samples
 	Sparse              bool     // more than half of the rows have an empty cell, as of values that come on change
 }
@@ -104,6 +105,7 @@ type survey struct {
 	labels        map[string]bool
 	numbers       bool   // all labels are numbers
 	rising        rising // of the signals
+	telling       telling
 	x             []float64
 }
 
@@ -136,6 +138,9 @@ func (s *survey) add(record []string) bool {
 		s.gaps++
 	}
 	s.rising.add(s.x)
+	if label := s.at.label; label >= 0 && !unlabelled(strings.TrimSpace(record[label])) {
+		s.telling.add(s.x, strings.Clone(strings.TrimSpace(record[label])))
+	}
 	device := ""
 	if s.at.device >= 0 {
 		device = strings.Clone(record[s.at.device])
@@ -170,20 +175,24 @@ func (s *survey) judge(r *Recording) (ok bool, err error) {
 	return s.words == nil, s.words
 }
 
-// sort takes columns that rise with every row from the signals, and a label that no flag names and whose
-// values are numbers and hardly classes to them.
+// sort takes columns that rise with every row, or are the label in other words, from the signals, and a label
+// that no flag names and whose values are numbers and hardly classes to them.
 func (s *survey) sort(r *Recording, f Format) {
 	if s.rows >= risingRows {
 		var signals []string
+		coded := s.telling.coded(len(r.Signals))
 		for i, name := range r.Signals {
-			if math.IsNaN(s.rising.last[i]) {
-				signals = append(signals, name)
-			} else {
+			switch {
+			case !math.IsNaN(s.rising.last[i]):
 				r.Rising = append(r.Rising, name)
+			case slices.Contains(coded, i):
+				r.Telling = append(r.Telling, name)
+			default:
+				signals = append(signals, name)
 			}
 		}
 		if r.Signals = signals; signals == nil {
-			r.Signals, r.Rising = r.Rising, nil
+			r.Signals, r.Rising, r.Telling = append(r.Rising, r.Telling...), nil, nil
 		}
 	}
 	if f.Label == "" && r.Label != labelColumn && s.numbers && hardlyClasses(s.rows, field.Names(s.labels)) {

@@ -72,6 +72,7 @@ type File struct {
 	sign
 	rising  rising
 	fillers fillers
+	telling telling
 }
 
 // sign is the decimal sign of the numbers.
@@ -236,6 +237,7 @@ func (d *File) Next(row *Row) error {
 	}
 	d.rising.add(row.X)
 	d.fillers.add(row.X)
+	d.telling.add(row.X, row.Label)
 	if d.number == 0 {
 		d.begun.label = row.Label
 	} else if !d.begun.again {

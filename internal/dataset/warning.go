@@ -11,9 +11,11 @@ import (
 
 // Warning describes what a user should check: that the first line is taken for a sample, although
 // no flag has it, that columns are taken for a model's features by their order, that a feature
-// rises with every row, and that a value seems to stand for a missing one; "" otherwise. It knows of
-// the rows that Next has read.
-func (d *File) Warning() string { return both(d.guesses(), both(d.risingWarning(), d.fillerWarning())) }
+// rises with every row, that one is the label in other words, and that a value seems to stand for a
+// missing one; "" otherwise. It knows of the rows that Next has read.
+func (d *File) Warning() string {
+	return both(d.guesses(), both(d.risingWarning(), both(d.tellingWarning(), d.fillerWarning())))
+}
 
 // both returns two warnings, either of which may be "", as one.
 func both(a, b string) string { return strings.Trim(a+"; "+b, "; ") }

@@ -154,7 +154,7 @@ func TestProposeSharedTimes(t *testing.T) {
 	}
 }
 
-// A column that rises with every row is no signal, and a last column of measurements no label.
+// A column that rises with every row, or that has a number for each class, is no signal, and a last column of measurements no label.
 func TestProposeForLoggers(t *testing.T) {
 	for name, c := range map[string]struct {
 		header   string
@@ -172,6 +172,9 @@ func TestProposeForLoggers(t *testing.T) {
 		"a number of the row": {"created_at,entry_id,field1,label", func(i int) string {
 			return fmt.Sprintf("2026-11-22 17:%02d:%02d UTC,%d,%d,%d", i/60%60, i%60, i+1, i*7%11, i/500)
 		}, "", []string{"field1"}, "label", "entry_id rises with every row"},
+		"a number of the class": {"t,x,activity_id,label", func(i int) string {
+			return fmt.Sprintf("%.2f,%d,%d,%s", 1_795_717_000+float64(i)/50, i*7%11, 12+i/500, []string{"sit", "walk", "run"}[i/500])
+		}, "", []string{"x"}, "label", "each label has a value of its own in activity_id, as if that were the label in other words, and it is no signal here"},
 	} {
 		var b, told strings.Builder
 		fmt.Fprintln(&b, c.header)
