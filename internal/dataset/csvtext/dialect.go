@@ -56,13 +56,26 @@ func findSeparator(start string) rune {
 	return best
 }
 
-// tableLine returns the number of the line in which a table begins below other lines: with the
-// next one it has as many cells, and the first line has one. 0 without one.
+// tableLine returns the number of the line in which a table begins below other lines: it has the most cells, and
+// with separators of empty ones at its end as many as the next one, and the first line has one cell. 0 without one.
 func tableLine(start string) int {
-	lines := strings.SplitN(start, "\n", 100)
-	for i := 1; i+1 < len(lines) && !strings.ContainsAny(lines[0], separators); i++ {
-		for _, sep := range separators {
-			if n := strings.Count(unquoted(lines[i]), string(sep)); n > 0 && strings.Count(unquoted(lines[i+1]), string(sep)) == n {
+	const enough = 100
+	lines := strings.SplitN(start, "\n", enough+1)
+	lines = lines[:min(len(lines), enough)] // the last one may have all that follow
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(unquoted(line), " \r")
+	}
+	if strings.ContainsAny(strings.TrimRight(lines[0], separators), separators) {
+		return 0
+	}
+	for _, sep := range separators {
+		cells := func(line string) int { return strings.Count(strings.TrimRight(line, string(sep)), string(sep)) }
+		most := 0
+		for _, line := range lines {
+			most = max(most, cells(line))
+		}
+		for i := 1; i+1 < len(lines) && most > 0; i++ {
+			if cells(lines[i]) == most && strings.Count(lines[i+1], string(sep)) == strings.Count(lines[i], string(sep)) {
 				return i + 1
 			}
 		}
@@ -70,13 +83,13 @@ func tableLine(start string) int {
 	return 0
 }
 
-// unquoted returns a line without what is in quotes, which may have separators.
+// unquoted returns a line without what is between quotes, which may have separators.
 func unquoted(line string) string {
 	parts := strings.Split(line, `"`)
 	for i := 1; i < len(parts); i += 2 {
 		parts[i] = ""
 	}
-	return strings.Join(parts, "")
+	return strings.Join(parts, `"`)
 }
 
 // cellCounts returns the numbers of cells of the first lines of a text, and
