@@ -14,6 +14,7 @@ import (
 	"edge/internal/dataset"
 	"edge/stream"
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/signal"
 )
 
@@ -77,6 +78,9 @@ func (to *sections) writeSamples(path string, data *dataset.Options, errOut io.W
 	if err := dataset.CheckWidth(path, d.Features); err != nil {
 		return err
 	}
+	if at := slices.IndexFunc(d.Features, isKey); at >= 0 {
+		return fmt.Errorf("%s: column %s would be a feature, and a payload has a key of this name: --ignore %[3]s leaves the column out; a feature needs another name in the file", path, field.Quote(d.Features[at]), d.Features[at])
+	}
 	name, topic := stream.NodeName(d.Name), dataset.Topic(d.Name)
 	features := "features: " + config.Flow(d.Features)
 	if reflect.DeepEqual(d.Features, codec.Stream{Dimension: len(d.Features)}.FeatureNames()) {
@@ -90,6 +94,15 @@ func (to *sections) writeSamples(path string, data *dataset.Options, errOut io.W
 	fmt.Fprintf(&to.models, "  %s:\n    streams: %s\n    classes: {names: %s}\n", name, config.Flow([]string{name}), config.Flow(summary.Classes))
 	to.models.WriteString(batch)
 	return nil
+}
+
+// isKey reports whether a feature cannot have the name because a payload has a key of this name, as id.
+func isKey(name string) bool {
+	s := codec.DefaultStream()
+	s.Topics, s.Features = []string{"sensors"}, []string{name}
+	valid := s
+	valid.Features = []string{"other " + name}
+	return s.Validate() != nil && valid.Validate() == nil
 }
 
 // batch is that of the models.

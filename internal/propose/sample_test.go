@@ -71,6 +71,23 @@ func TestSampleOfNames(t *testing.T) {
 	}
 }
 
+// A column with the name of a key of payloads, as id, is told with the flag that leaves it out.
+func TestSampleOfKeys(t *testing.T) {
+	for name, key := range map[string]bool{"id": true, "ts": true, "weight": true, "batch": true, "features": true, "ids": false, "f0": false} {
+		path := files.Write(t, "room.csv", name+",x,label\n7,1,a\n3,2,b\n5,3,a\n")
+		_, err := sample([]string{path}, new(dataset.Options), nil, io.Discard)
+		want := path + `: column "` + name + `" would be a feature, and a payload has a key of this name: --ignore ` + name + " leaves the column out"
+		if key && (err == nil || !strings.HasPrefix(err.Error(), want)) || !key && err != nil {
+			t.Errorf("%s: %v, want %q: %v", name, err, want, key)
+		}
+		data := new(dataset.Options)
+		data.Ignore = []string{name}
+		if text, err := sample([]string{path}, data, nil, io.Discard); err != nil || strings.Contains(string(text), name+",") {
+			t.Errorf("%s, left out: %v\n%s", name, err, text)
+		}
+	}
+}
+
 // Labels that are no numbers of payloads are told.
 func TestSampleOfFractions(t *testing.T) {
 	for labels, want := range map[string]string{"1.0": `the label "1.0" of the file is a text, and the number 1 in a payload is the class "1"`, "1": "", "1.5": ""} {
