@@ -103,6 +103,8 @@ func noText(begin string) string {
 	switch {
 	case len(begin) >= 20 && begin[16:20] == "\xed\xda\x0c\xed": // bbolt's first page
 		return "a state file: edge inspect shows what is in it"
+	case strings.HasPrefix(begin, "PK\x03\x04") && strings.Contains(begin, ".npy"): // the name of the first member
+		return `arrays of NumPy: want CSV with a header line; python3 -c 'import numpy; a = numpy.load("FILE"); numpy.savetxt("FILE.csv", numpy.column_stack([a["X"], a["y"]]), "%s", ",")' makes rows without names of the arrays X and y, of which y is the label; print(a.files) lists those that there are`
 	case strings.HasPrefix(begin, "PK\x03\x04"):
 		return "a zip archive: unpack it, unzip -p FILE >FILE.csv; of a spreadsheet save a sheet as CSV"
 	case strings.HasPrefix(begin, "7z\xbc\xaf\x27\x1c"):

@@ -26,7 +26,11 @@ func openText(r io.Reader, path string) (text *bufio.Reader, start string, err e
 	}
 	defer begun()
 	buf := bufio.NewReaderSize(r, sampled)
-	if begin, _ := buf.Peek(20); noText(string(begin)) != "" {
+	begin, _ := buf.Peek(20)
+	if bytes.HasPrefix(begin, []byte("PK")) {
+		begin, _ = buf.Peek(64) // with the name of the archive's first member
+	}
+	if noText(string(begin)) != "" {
 		return nil, "", fmt.Errorf("%s: %s", path, noText(string(begin)))
 	}
 	if magic, _ := buf.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {

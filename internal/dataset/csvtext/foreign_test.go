@@ -1,0 +1,19 @@
+package csvtext
+
+import (
+	"strings"
+	"testing"
+)
+
+// An archive of NumPy is no file to unpack into a table, and one of a table is.
+func TestArchives(t *testing.T) {
+	for member, want := range map[string]string{
+		"X.npy":    "data: arrays of NumPy: want CSV with a header line; python3 -c 'import numpy; ",
+		"data.csv": "data: a zip archive: unpack it, unzip -p FILE >FILE.csv",
+	} {
+		archive := "PK\x03\x04\x2d\x00\x00\x00\x00\x00\x00\x00\x21\x00\x0b\xed\xe6\x9e\xff\xff\xff\xff\xff\xff\xff\xff\x05\x00\x14\x00" + member + "\x01\x00\x10\x00"
+		if _, err := NewReader(strings.NewReader(archive), "data", 0, ""); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", member, err, want)
+		}
+	}
+}
