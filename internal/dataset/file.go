@@ -12,14 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"edge/internal/dataset/csvtext"
 	"edge/online"
 	"edge/stream/field"
-	"edge/stream/signal"
 )
 
 // Row is one labelled sample of a data file.
@@ -134,7 +131,7 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if line := text.TableLine; width == 1 && line > 0 {
+	if line := text.TableLine; width == 1 && line > 1 {
 		return nil, fmt.Errorf("%s:1: the line has one cell, and a table seems to begin in line %d: tail -n +%d FILE >FILE.csv drops the lines above", path, line, line)
 	}
 	if width > maxColumns {
@@ -259,61 +256,6 @@ func (d *File) headerAgain(time int) error {
 	return d.at(time, fmt.Sprintf("column %s: the header occurs again: the file has several tables; %s; of InfluxDB |> group() at the end of the query makes one of them", d.column(time), dropHeaders))
 }
 
-// remedies returns the advice about a cell that is not a number.
-func (d *File) remedies(i int, cell string, record []string) (text string) {
-	if !d.wanted {
-		text = fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i))
-	}
-	_, err := strconv.ParseFloat(cell, 64)
-	switch header, named := d.perhapsHeader(record), d.nameColumn(record); {
-	case named != "":
-		text = "; the file seems to have one value a line, that of what column " + named + " says: want one line a time, with a column for each, as pivot_table of pandas makes it"
-	case d.names != nil && cell == d.names[i]:
-		text = "; the line repeats the header, as where files were joined: " + dropHeaders
-	case header != "":
-		text += header
-	case strings.ContainsRune(cell, 0):
-		text = "; it " + dropNUL
-	case d.names != nil && strings.Contains(cell, ":") && slices.Contains(timeColumns, d.names[i]):
-		if _, read := signal.ParseTime(cell, time.UTC); !read {
-			text += "; a column of times has seconds, or 2026-11-22T17:00:00Z" + csvtext.TimeCommand(cell)
-		}
-	case d.wanted:
-	case err != nil && !strings.ContainsFunc(cell, unicode.IsDigit) && strings.ContainsFunc(cell, unicode.IsLetter):
-		text += d.perhapsLabel(i, cell) + "; words that count are read by signals of a configuration (values: one_hot, map)"
-		if d.number > 0 { // other rows have numbers
-			text += "; an empty cell stands for a missing value"
-		}
-	default:
-		text += d.perhapsLabel(i, cell)
-	}
-	return text
-}
-
-// perhapsHeader describes how a line is read, or left out, that may belong to the header: the first one, if no
-// cell begins as a number; "" for another one.
-func (d *File) perhapsHeader(record []string) string {
-	if d.number > 0 || d.read > 1 || slices.ContainsFunc(record, beginsNumber) {
-		return ""
-	}
-	if !d.Header {
-		return "; without --header no the line names the columns"
-	}
-	line, _ := d.csv.FieldPos(0)
-	return fmt.Sprintf("; sed %dd FILE >FILE.csv leaves the line out, if it belongs to the header, as one of units", line)
-}
-
-// perhapsLabel returns the advice to make a column with a word in the first row the label, where no flag
-// names that and another column was taken for it.
-func (d *File) perhapsLabel(i int, cell string) string {
-	first, _ := utf8.DecodeRuneInString(cell)
-	at := slices.Index(d.roles, label)
-	if !d.begun.last || d.number > 0 || at < 0 || !unicode.IsLetter(first) || d.names != nil && d.names[at] == "label" && d.names[i] != "label" {
-		return ""
-	}
-	return fmt.Sprintf(", or, if it is the label, not %s: --label %s", d.column(at), d.flagWord(i))
-}
-
 // record reads the cells of the next line that is no comment. Empty cells at its
 // end, beyond the columns, are dropped.
 func (d *File) record() ([]string, error) {
@@ -343,7 +285,9 @@ func (d *File) record() ([]string, error) {
 			return nil, fmt.Errorf("%s:%d: the line %s", d.path, line, dropNUL)
 		}
 		remedy := fmt.Sprintf("; sed %dd FILE >FILE.csv leaves the line out", line)
-		if d.number == 0 && d.read == 0 {
+		if table := d.tableBelow(); table != "" {
+			remedy = table
+		} else if d.number == 0 && d.read == 0 {
 			remedy = "; --separator names another separator"
 		}
 		if d.begun.unnamed > 0 && d.number == 0 && len(record) == len(d.roles)+1 {

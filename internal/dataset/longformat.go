@@ -7,7 +7,7 @@ import (
 )
 
 // nameColumns are the columns with the name of a value, each between spaces.
-const nameColumns = " name sensor sensor_id signal variable metric parameter channel tag field topic "
+const nameColumns = " name sensor sensor_id signal variable metric parameter channel tag field topic varname "
 
 // nameColumn returns the column whose cells name the value in a column value, where a file has one
 // value a line (long format): time, name, value; "" for another file.
@@ -15,7 +15,7 @@ func (d *File) nameColumn(record []string) string {
 	at, values := -1, false
 	for i, name := range d.names {
 		name = strings.ToLower(name)
-		values = values || name == "value"
+		values = values || name == "value" || name == "varvalue" // of WinCC
 		if strings.Contains(nameColumns, " "+name+" ") && !beginsNumber(record[i]) {
 			at = i
 		}

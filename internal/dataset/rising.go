@@ -32,6 +32,12 @@ func (r *rising) add(x []float64) {
 	}
 }
 
+// namesTime reports whether a column of that name has times, as seconds_elapsed or epoch (ms).
+func namesTime(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"time", "second", "elapsed", "epoc", "milli", "(ms)", "_ms"}, func(word string) bool { return strings.Contains(name, word) })
+}
+
 // risingWarning describes the features that have risen with every row so far; "" without one.
 func (d *File) risingWarning() string {
 	if d.rising.rows < risingRows || d.wanted || d.raw != nil {
@@ -46,7 +52,7 @@ func (d *File) risingWarning() string {
 		names, flags = append(names, d.column(i)), append(flags, d.flagWord(i))
 		if slices.Contains(timeColumns, d.Features[role]) {
 			remedy = "; rows that a sensor sends one after the other become samples by windows (edge windows --help)"
-		} else if name := strings.ToLower(d.Features[role]); remedy == "" && (strings.Contains(name, "time") || strings.Contains(name, "second")) {
+		} else if remedy == "" && namesTime(d.Features[role]) {
 			remedy = "; of rows that a sensor sends one after the other edge config sample --from FILE --time " + d.flagWord(i) + " proposes windows"
 		}
 	}

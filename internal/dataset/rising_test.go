@@ -36,7 +36,7 @@ func TestRisingFeatures(t *testing.T) {
 
 // A column that is called a time, but otherwise than those that are found by name, has the flag for it.
 func TestRisingTimes(t *testing.T) {
-	for name, flag := range map[string]string{"Time (s)": "1", "seconds_elapsed": "seconds_elapsed"} {
+	for name, flag := range map[string]string{"Time (s)": "1", "seconds_elapsed": "seconds_elapsed", "elapsed_ms": "elapsed_ms", "epoc (ms)": "1"} {
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s,x,label\n", name)
 		for i := range 40 {

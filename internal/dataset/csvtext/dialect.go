@@ -56,26 +56,29 @@ func findSeparator(start string) rune {
 	return best
 }
 
-// tableLine returns the number of the line in which a table begins below other lines: it has the most cells, and
-// with separators of empty ones at its end as many as the next one, and the first line has one cell. 0 without one.
-func tableLine(start string) int {
+// tableLine returns the number of the line in which a table begins: it has the most cells, and with separators of
+// empty ones at its end as many as the next one. 0 without one. Where the first line has one cell the separator
+// may be another one than sep.
+func tableLine(start string, sep rune) int {
 	const enough = 100
 	lines := strings.SplitN(start, "\n", enough+1)
 	lines = lines[:min(len(lines), enough)] // the last one may have all that follow
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(unquoted(line), " \r")
 	}
-	if strings.ContainsAny(strings.TrimRight(lines[0], separators), separators) {
-		return 0
+	cells := func(line string, sep rune) int {
+		return strings.Count(strings.TrimRight(line, string(sep)), string(sep))
 	}
-	for _, sep := range separators {
-		cells := func(line string) int { return strings.Count(strings.TrimRight(line, string(sep)), string(sep)) }
+	for _, other := range separators {
+		if other != sep && cells(lines[0], sep) > 0 {
+			continue
+		}
 		most := 0
 		for _, line := range lines {
-			most = max(most, cells(line))
+			most = max(most, cells(line, other))
 		}
-		for i := 1; i+1 < len(lines) && most > 0; i++ {
-			if cells(lines[i]) == most && strings.Count(lines[i+1], string(sep)) == strings.Count(lines[i], string(sep)) {
+		for i := 0; i+1 < len(lines) && most > 0; i++ {
+			if cells(lines[i], other) == most && strings.Count(lines[i+1], string(other)) == strings.Count(lines[i], string(other)) {
 				return i + 1
 			}
 		}

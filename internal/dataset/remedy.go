@@ -1,0 +1,108 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"edge/internal/dataset/csvtext"
+	"edge/stream/signal"
+)
+
+// remedies returns the advice about a cell that is not a number.
+func (d *File) remedies(i int, cell string, record []string) (text string) {
+	if !d.wanted {
+		text = fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i))
+	}
+	_, err := strconv.ParseFloat(cell, 64)
+	switch header, named, table := d.perhapsHeader(record), d.nameColumn(record), d.tableBelow(); {
+	case table != "":
+		text = table
+	case named != "":
+		text = "; the file seems to have one value a line, that of what column " + named + " says: want one line a time, with a column for each, as pivot_table of pandas makes it"
+	case d.names != nil && cell == d.names[i]:
+		text = "; the line repeats the header, as where files were joined: " + dropHeaders
+	case header != "":
+		text += header
+	case strings.ContainsRune(cell, 0):
+		text = "; it " + dropNUL
+	case d.names != nil && strings.Contains(cell, ":") && slices.Contains(timeColumns, d.names[i]):
+		if _, read := signal.ParseTime(cell, time.UTC); !read {
+			text += "; a column of times has seconds, or 2026-11-22T17:00:00Z" + csvtext.TimeCommand(cell)
+		}
+	case d.wanted:
+	case csvtext.IsTime(cell):
+		text += d.perhapsTime(i, record)
+	case csvtext.DateAt(record, i) >= 0 && d.names != nil:
+		text += csvtext.JoinCommand(csvtext.DateAt(record, i), d.csv.Comma)
+	case err != nil && !strings.ContainsFunc(cell, unicode.IsDigit) && strings.ContainsFunc(cell, unicode.IsLetter):
+		text += d.perhapsLabel(i, cell) + "; words that count are read by signals of a configuration (values: one_hot, map)"
+		if d.number > 0 { // other rows have numbers
+			text += "; an empty cell stands for a missing value"
+		}
+	default:
+		text += d.perhapsLabel(i, cell)
+	}
+	return text
+}
+
+// perhapsHeader describes how a line is read, or left out, that may belong to the header: the first one, if no
+// cell begins as a number; "" for another one.
+func (d *File) perhapsHeader(record []string) string {
+	if d.number > 0 || d.read > 1 || slices.ContainsFunc(record, beginsNumber) {
+		return ""
+	}
+	if !d.Header {
+		return "; without --header no the line names the columns"
+	}
+	line, _ := d.csv.FieldPos(0)
+	return fmt.Sprintf("; sed %dd FILE >FILE.csv leaves the line out, if it belongs to the header, as one of units", line)
+}
+
+// perhapsLabel returns the advice to make a column with a word in the first row the label, where no flag
+// names that and another column was taken for it.
+func (d *File) perhapsLabel(i int, cell string) string {
+	first, _ := utf8.DecodeRuneInString(cell)
+	at := slices.Index(d.roles, label)
+	if !d.begun.last || d.number > 0 || at < 0 || !unicode.IsLetter(first) || d.names != nil && d.names[at] == "label" && d.names[i] != "label" {
+		return ""
+	}
+	return fmt.Sprintf(", or, if it is the label, not %s: --label %s", d.column(at), d.flagWord(i))
+}
+
+// perhapsTime returns the advice about a column of times for rows that are no samples: the flag that names it, or
+// a header line.
+func (d *File) perhapsTime(at int, record []string) string {
+	const most = 20
+	if d.names != nil {
+		return fmt.Sprintf("; of rows that a sensor sends one after the other edge config sample --from FILE --time %s proposes windows", d.flagWord(at))
+	}
+	names := make([]string, len(record))
+	for i, cell := range record {
+		names[i] = fmt.Sprint("x", i)
+		if i == len(record)-1 && !beginsNumber(strings.TrimSpace(cell)) {
+			names[i] = labelColumn
+		}
+	}
+	if names[at] = timeColumns[0]; len(names) > most {
+		return ""
+	}
+	return fmt.Sprintf("; rows that a sensor sends one after the other need names: sed '1i %s' FILE >FILE.csv writes such a line above them", strings.Join(names, string(d.csv.Comma)))
+}
+
+// tableBelow returns the advice where the first line, which counts as the header, is one of several above a table; ""
+// for another file.
+func (d *File) tableBelow() string {
+	const (
+		notes = 2 // lines: of one line the rows have one cell more, where a name is missing
+		rows  = 3 // that notes may be taken for
+	)
+	if line := d.csv.TableLine; d.Header && line > notes && max(d.number, d.read-1) <= rows {
+		return fmt.Sprintf("; a table seems to begin in line %d: tail -n +%[1]d FILE >FILE.csv drops the lines above", line)
+	}
+	return ""
+}
