@@ -6,7 +6,7 @@
 // of a Table is the samples of offline training.
 //
 //	file.go        File: the rows of a CSV file, whose cells package csvtext reads
-//	number.go      numbers and what is wrong with others
+//	number.go      numbers and what is wrong with others; remedy.go has the advice
 //	longformat.go  files with one value a line
 //	format.go      Format: the meaning of the columns; options.go has it from flags,
 //	               configured.go from a configuration
@@ -15,7 +15,8 @@
 //	               detect.go finds out whether a file is one
 //	selection.go   Selection: first rows, shuffle; ReadAll
 //	warning.go     what a user should check; rising.go finds features that rise with
-//	               every row, filler.go values such as -999, alike.go labels spelt alike
+//	               every row, telling.go those that are the label in other words,
+//	               filler.go values such as -999, alike.go labels spelt alike
 //	summary.go     Summary: rows, classes and gaps of a file, in one pass
 //	table.go       Table, Part; idx.go and gaps.go belong to it: images,
 //	               missing values
