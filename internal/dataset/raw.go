@@ -37,14 +37,17 @@ type Tally struct {
 	Late, Gaps, Thin, Mixed    uint64
 	Refused, Crowded, Unvalued uint64
 	SetBack, Evicted           uint64
-	Windows                    bool // the samples are windows
-	Days                       bool // the times look like days of a spreadsheet
+	Windows                    bool   // the samples are windows
+	Days                       bool   // the times look like days of a spreadsheet
+	Sparse                     string // describes labels that few rows have, with a command that gives them to the others
 }
 
 // Unlabelled returns the error of a raw file none of whose samples has a label.
 func (t Tally) Unlabelled(path string) error {
 	remedy := ""
-	if t.Mixed > 0 {
+	if t.Sparse != "" {
+		remedy = "; " + t.Sparse
+	} else if t.Mixed > 0 {
 		remedy = "; mixed windows have several labels: a shorter window.length, or window.label: majority"
 	}
 	return fmt.Errorf("%s: %w with a label: %s%s", path, ErrNoSample, t, remedy)

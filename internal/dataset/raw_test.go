@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"edge/stream/codec"
 	"edge/stream/signal"
+	"edge/test/files"
 )
 
 // rawOf returns a stream of signals for files.
@@ -379,5 +381,40 @@ func TestDaysAreTold(t *testing.T) {
 	}
 	if text := (Tally{Rows: 5, Devices: 1, Days: true}).String(); !strings.Contains(text, "if they are days, as in a spreadsheet, ($1-25569)*86400 in awk") {
 		t.Errorf("the tally says %s", text)
+	}
+}
+
+// Where few rows have a label, as those at which it changes, the error has the command that gives it to the others.
+func TestLabelsOfFewRows(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("t;x;label;note\r\n")
+	for i := range 300 {
+		label := ""
+		if i%100 == 0 {
+			label = []string{"idle", "run", "idle"}[i/100]
+		}
+		fmt.Fprintf(&b, "%d;%d,5;%s;\r\n", 1_795_717_000+i, i%7, label)
+	}
+	path := files.Write(t, "data.csv", b.String())
+	of := Format{Raw: rawOf([]string{"x"}, byCount(10, 10))}
+	_, err := LoadTable(path, of)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	before, command, _ := strings.Cut(err.Error(), "; where a label counts until the next one, ")
+	command, _, ok := strings.Cut(command, " FILE >FILE.csv writes it")
+	if want := "3 mixed); 3 of 300 rows have a label, and windows need it on 90 % of theirs"; !ok || !strings.Contains(before, want) {
+		t.Fatalf("%v, want %q", err, want)
+	}
+	if _, err := exec.LookPath("awk"); err != nil {
+		t.Skip(err)
+	}
+	filled, err := exec.CommandContext(t.Context(), "sh", "-c", command+" "+path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := LoadTable(files.Write(t, "filled.csv", string(filled)), of)
+	if err != nil || len(table.Labels) != 30 || fmt.Sprint(table.Classes) != "[idle run]" {
+		t.Errorf("%+v, %v", table, err)
 	}
 }

@@ -3,6 +3,7 @@ package dataset
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -31,6 +32,7 @@ type rawFile struct {
 	devices map[string]*device
 	pieces  int
 	refused uint64
+	labels  int // rows that have one
 
 	message signal.Message // of one row
 	line    rawLine        // the latest
@@ -114,9 +116,19 @@ func (d *File) Tally() Tally {
 	return Tally{
 		Rows: uint64(d.read), Devices: uint64(len(r.devices)), Samples: c.Samples.Load(), Windows: r.raw.Stream.Stage.Window.Length.Set(),
 		Late: c.Late.Load(), Gaps: c.Gaps.Load(), Thin: c.Thin.Load(), Mixed: c.Mixed.Load(),
-		Days:    areDays(r.times[0], r.times[1], d.read),
+		Days: areDays(r.times[0], r.times[1], d.read), Sparse: d.sparse(),
 		Refused: r.refused, Crowded: c.Crowded.Load(), Unvalued: c.Unvalued.Load(), SetBack: c.SetBack.Load(), Evicted: c.Evicted.Load(),
 	}
+}
+
+// sparse describes the labels of a raw file where they are on few of the rows, so that windows may have none of
+// them; "" otherwise.
+func (d *File) sparse() string {
+	r := d.raw
+	if r.labels == 0 || 10*r.labels >= 9*d.read || !r.raw.Stream.Stage.Window.Length.Set() {
+		return ""
+	}
+	return fmt.Sprintf(`%d of %d rows have a label, and windows need it on 90 %% of theirs, or with window.label: majority on more than half; where a label counts until the next one, awk -F'%c' -v OFS='%[3]c' '{sub(/\r$/,"")} NR>1{if($%[4]d=="") $%[4]d=l; else l=$%[4]d} 1' FILE >FILE.csv writes it into the rows between`, r.labels, d.read, d.csv.Comma, r.label+1)
 }
 
 // nextSample reads rows until they complete a sample that is returned.

@@ -33,6 +33,9 @@ func (d *File) takeRow(record []string) error {
 	if err != nil {
 		return err
 	}
+	if label != "" && label != codec.NoLabel {
+		r.labels++
+	}
 	from := r.sender(record)
 	at, err := d.rowTime(record, from)
 	if err != nil {
