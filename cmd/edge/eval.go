@@ -132,14 +132,17 @@ func newEvalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval FILE...",
 		Short: "Score data files without a broker",
-		Long: `eval gives the rows of CSV files (gzip'd or not, with a header line) to a new
-model, one after the other, and judges each row before its label is learnt. Each
-label is learnt before the next row, as by a daemon whose labels come more slowly
-than batch.max_wait; with batch.max_wait 0 they are learnt in minibatches of
-batch.max_size. A daemon that received the same rows in the same way has the same
-scores and the same digest. With --batch N the labels of N rows come together,
-after the last of them, as for learners that learn after every N rows; with
---labels at-once each comes before the next row, and N are learnt together.
+		Long: `eval gives the rows of a CSV file (gzip'd or not, with a header line) to a new
+model, one after the other, and judges each row before its label is learnt. Of
+several files each has a model of its own: edge train FILE --test FILE judges one
+file by what another has taught.
+
+Each label is learnt before the next row, as by a daemon whose labels come more
+slowly than batch.max_wait; with batch.max_wait 0 they are learnt in minibatches
+of batch.max_size. A daemon that received the same rows in the same way has the
+same scores and the same digest. With --batch N the labels of N rows come
+together, after the last of them, as for learners that learn after every N rows;
+with --labels at-once each comes before the next row, and N are learnt together.
 
 Without -c the model has the default configuration, the features are the file's
 columns and the classes its labels. With -c the configuration is that of a model
