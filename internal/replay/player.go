@@ -107,6 +107,9 @@ func (p *Player) Play(ctx context.Context, connection mqtt.Config) (rows int, er
 	if p.Labels != LabelsInline {
 		progress.messages = 2
 	}
+	if p.Node == "" && !p.Named { // no configuration says which order a daemon has
+		progress.order = p.Features
+	}
 	var filters []string
 	if p.Ahead > 0 {
 		filters = progress.topics(p.Node)
@@ -160,6 +163,11 @@ func (b *playback) publishRows(ctx context.Context) error {
 		b.last = row.Number
 		if err := b.await(ctx, row.Number-b.Ahead, probeAfter); err != nil {
 			return err
+		}
+		if b.rows == 0 {
+			if err := b.progress.checkOrder(); err != nil {
+				return exit.With(exit.Usage, err)
+			}
 		}
 		if err := pace.wait(ctx); err != nil {
 			return err

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/internal/report"
+	"edge/internal/terminal"
 	"edge/online"
 	"edge/stream"
 )
@@ -23,6 +25,7 @@ type progress struct {
 	prefix  string // of the ids of the rows
 	changed chan struct{}
 	scores  *publishedScores // of the predictions; nil for no scores
+	order   []string         // names of the features that are sent in their order alone; nil: none are
 
 	messages int // of a label: two where it follows its row
 
@@ -64,6 +67,7 @@ type labelQuery struct {
 type nodeState struct {
 	online, onlineKept bool // Kept: the message was retained
 	info, infoKept     bool
+	reordered          string // a model whose features are those of progress.order in another one
 }
 
 // ready reports whether the node is connected and subscribed.
@@ -123,6 +127,7 @@ func (p *progress) ofNode(name, what string, payload []byte, retained bool) {
 			node.info, node.infoKept = false, false
 		}
 	case "info":
+		node.reordered = p.reordered(payload)
 		if retained {
 			node.infoKept = true
 		} else {
@@ -133,6 +138,34 @@ func (p *progress) ofNode(name, what string, payload []byte, retained bool) {
 			p.scores.drifted(modelKey{name, e.Get("model").Str}, e.Get("detail").Str)
 		}
 	}
+}
+
+// reordered returns the model in the info of a node whose features have the names of those that are sent, in
+// another order; "" without one.
+func (p *progress) reordered(info []byte) string {
+	sorted := func(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), "\x00") }
+	for _, model := range gjson.GetBytes(info, "models").Array() {
+		var names []string
+		for _, name := range model.Get("features").Array() {
+			names = append(names, name.Str)
+		}
+		if len(names) == len(p.order) && !slices.Equal(names, p.order) && sorted(names) == sorted(p.order) {
+			return model.Get("name").Str
+		}
+	}
+	return ""
+}
+
+// checkOrder returns an error if a model that is ready would take the values of a row for those of other features.
+func (p *progress) checkOrder() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, n := range p.nodes {
+		if n.ready() && n.reordered != "" {
+			return fmt.Errorf("model %s of node %s has the features of the file in another order, and the values of a row come without names: --format named sends these as well, and -c edge.yaml the order of the stream", terminal.Plain(n.reordered), terminal.Plain(name))
+		}
+	}
+	return nil
 }
 
 // ofModel handles a message of a model.

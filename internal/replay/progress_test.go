@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,32 @@ func TestFollower(t *testing.T) {
 	f.reconnected()
 	if ready, _ := f.state(); ready {
 		t.Error("a daemon that the broker before knew is ready")
+	}
+}
+
+// A daemon whose model has the features of the file in another order is not sent values without their names.
+func TestFollowerOfAnotherOrder(t *testing.T) {
+	for models, want := range map[string]bool{
+		`{"name":"m","features":["rms","peak"]}`:                                     false,
+		`{"name":"m","features":["peak","rms"]}`:                                     true,
+		`{"name":"n","features":["f0","f1"]},{"name":"m","features":["peak","rms"]}`: true,
+		`{"name":"m","features":["peak","rms","x"]}`:                                 false,
+		`{"name":"m","features":["peak","peak"]}`:                                    false,
+	} {
+		f := newProgress("edge", "gas", nil)
+		f.order = []string{"rms", "peak"}
+		f.receive("edge/a/info", []byte(`{"models":[`+models+`]}`), true)
+		f.receive("edge/a/state", []byte("offline"), true)
+		if err := f.checkOrder(); err != nil {
+			t.Errorf("%s, offline: %v", models, err)
+		}
+		f.receive("edge/a/state", []byte("online"), true)
+		if err := f.checkOrder(); (err != nil) != want || want && !strings.Contains(err.Error(), "model m of node a has the features of the file in another order, and") {
+			t.Errorf("%s: %v, want one: %v", models, err, want)
+		}
+		if f.order = nil; f.reordered([]byte(`{"models":[`+models+`]}`)) != "" {
+			t.Errorf("%s: an order although names are sent", models)
+		}
 	}
 }
 
