@@ -38,7 +38,7 @@ type Tally struct {
 	Refused, Crowded, Unvalued uint64
 	SetBack, Evicted           uint64
 	Windows                    bool   // the samples are windows
-	Days                       bool   // the times look like days of a spreadsheet
+	Times                      string // describes times that may be no seconds, with a command that makes seconds of them
 	Sparse                     string // describes labels that few rows have, with a command that gives them to the others
 }
 
@@ -73,8 +73,8 @@ func (t Tally) String() string {
 	if 4*t.Late > t.Rows {
 		text += "; late rows are not after the row before of their device: --device names its column; a rate in the configuration, with --ignore of the times, spaces rows whose times are too coarse"
 	}
-	if t.Days {
-		text += "; the times count as seconds; if they are days, as in a spreadsheet, ($1-25569)*86400 in awk makes seconds of those of the first column"
+	if t.Times != "" {
+		text += "; " + t.Times
 	}
 	return text
 }

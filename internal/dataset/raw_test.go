@@ -379,8 +379,54 @@ func TestDaysAreTold(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if text := (Tally{Rows: 5, Devices: 1, Days: true}).String(); !strings.Contains(text, "if they are days, as in a spreadsheet, ($1-25569)*86400 in awk") {
-		t.Errorf("the tally says %s", text)
+}
+
+// The command for times that are no seconds makes seconds of them, with their fractions.
+func TestCommandsForOtherTimes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		time  func(i int) string
+		unit  string
+		first string // of the samples' times
+	}{
+		"days": {func(i int) string { return fmt.Sprintf("%.9f", 46348.7083+float64(i)/86400/20) }, "days, as in a spreadsheet", "#17953667975"},
+		"decimal comma": {func(i int) string {
+			return strings.Replace(fmt.Sprintf("%.9f", 46348.7083+float64(i)/86400/20), ".", ",", 1)
+		}, "days, as in a spreadsheet", "#17953667975"},
+		"ms":            {func(i int) string { return fmt.Sprint(1_234_560 + 20*i) }, "ms", "#1234740"},
+		"seconds":       {func(i int) string { return fmt.Sprint(i) }, "", ""},
+		"Unix time, ms": {func(i int) string { return fmt.Sprint(1_795_798_797_000 + 10_000*int64(i)) }, "", ""},
+	} {
+		var b strings.Builder
+		b.WriteString("x;t;label\n")
+		for i := range 100 {
+			fmt.Fprintf(&b, "%d;%s;a\n", i%7, tc.time(i))
+		}
+		path := files.Write(t, "data.csv", b.String())
+		of := Format{Raw: rawOf([]string{"x"}, byCount(10, 10))}
+		s, err := Summarize(path, of)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		command, isCommand := strings.CutPrefix(s.Tally.Times, "the times count as seconds; if they are "+tc.unit+", ")
+		if command, _ = strings.CutSuffix(command, " FILE >FILE.csv makes seconds of them"); tc.unit == "" {
+			if s.Tally.Times != "" {
+				t.Errorf("%s: %s", name, s.Tally.Times)
+			}
+			continue
+		}
+		if _, err := exec.LookPath("awk"); err != nil {
+			t.Skip(err)
+		}
+		made, err := exec.CommandContext(t.Context(), "sh", "-c", command+" "+path).Output()
+		if err != nil || !isCommand || !strings.HasSuffix(s.Tally.String(), s.Tally.Times) {
+			t.Errorf("%s: %s: %v", name, s.Tally, err)
+			continue
+		}
+		table, err := LoadTable(files.Write(t, "made.csv", string(made)), of)
+		if err != nil || len(table.Origins) != 10 || table.Tally.Late > 0 || table.Tally.Gaps > 0 || !strings.HasPrefix(table.Origins[0].ID, tc.first) || table.Tally.Times != "" {
+			t.Errorf("%s: %v, %v, %+v", name, err, table.Tally, table.Origins)
+		}
 	}
 }
 

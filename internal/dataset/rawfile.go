@@ -116,9 +116,26 @@ func (d *File) Tally() Tally {
 	return Tally{
 		Rows: uint64(d.read), Devices: uint64(len(r.devices)), Samples: c.Samples.Load(), Windows: r.raw.Stream.Stage.Window.Length.Set(),
 		Late: c.Late.Load(), Gaps: c.Gaps.Load(), Thin: c.Thin.Load(), Mixed: c.Mixed.Load(),
-		Days: areDays(r.times[0], r.times[1], d.read), Sparse: d.sparse(),
+		Times: d.otherTimes(), Sparse: d.sparse(),
 		Refused: r.refused, Crowded: c.Crowded.Load(), Unvalued: c.Unvalued.Load(), SetBack: c.SetBack.Load(), Evicted: c.Evicted.Load(),
 	}
+}
+
+// otherTimes describes the times of a raw file that may be days of a spreadsheet, or ms from the start of a recording;
+// "" for others.
+func (d *File) otherTimes() string {
+	const quick = int64(5 * time.Second) // a row is rarely in less ms than that, and in more seconds
+	r := d.raw
+	unit, seconds := "", ""
+	switch first, last := r.times[0], r.times[1]; {
+	case areDays(first, last, d.read):
+		unit, seconds = "days, as in a spreadsheet", `($%[3]d-25569)*86400`
+	case last < clockTimes && d.read > 1 && (last-first)/int64(d.read) >= quick:
+		unit, seconds = "ms", `$%[3]d/1000`
+	default:
+		return ""
+	}
+	return fmt.Sprintf(`the times count as seconds; if they are %[1]s, awk -F'%[2]c' -v OFS='%[2]c' 'NR>1{sub(",",".",$%[3]d); $%[3]d=sprintf("%%.6f",`+seconds+`)} 1' FILE >FILE.csv makes seconds of them`, unit, d.csv.Comma, r.time+1)
 }
 
 // sparse describes the labels of a raw file where they are on few of the rows, so that windows may have none of
