@@ -41,7 +41,7 @@ func noTable(head string) string {
 	case isTopic(text) && isTopic(rest):
 		return "a topic and its value a line, as mosquitto_sub -v writes them: want CSV with a header line, a column for each topic and a line for each row of values"
 	case isSparse(line):
-		return `LIBSVM, with the numbers of the features: awk -v D=9 '{split("",v); for(i=2;i<=NF;i++) {split($i,a,":"); v[a[1]]=a[2]}; s=$1; for(i=1;i<=D;i++) s=s","v[i]+0; print s}' FILE >FILE.csv makes rows of D = 9 features after the label: --header no --label 1`
+		return `LIBSVM, with the numbers of the features: awk -v D=9 '{split("",v); for(i=2;i<=NF;i++) {split($i,a,":"); v[a[1]]=a[2]}; s=$1; for(i=1;i<=D;i++) s=s","(i in v?v[i]:0); print s}' FILE >FILE.csv makes rows of D = 9 features after the label: --header no --label 1`
 	case wristband(line, rest) != "":
 		return "of Empatica E4: the first line is the start in Unix time, the second has the rows a second; awk -F, 'BEGIN{print \"t," + wristband(line, rest) + "\"} NR==1{t=$1} NR==2{r=$1} NR>2{printf \"%.6f,%s\\n\",t+(NR-3)/r,$0}' FILE >FILE.csv makes rows with times, below names"
 	case isLineProtocol(line):

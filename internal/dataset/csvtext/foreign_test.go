@@ -1,8 +1,12 @@
 package csvtext
 
 import (
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
+
+	"edge/test/files"
 )
 
 // An archive of NumPy is no file to unpack into a table, and one of a table is.
@@ -15,5 +19,22 @@ func TestArchives(t *testing.T) {
 		if _, err := NewReader(strings.NewReader(archive), "data", 0, ""); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", member, err, want)
 		}
+	}
+}
+
+// The command for LIBSVM writes the values as they are.
+func TestCommandForLIBSVM(t *testing.T) {
+	const text = "1 1:1234567.891 3:-1e-9\n2 2:0.5\n"
+	_, err := NewReader(strings.NewReader(text), "data", 0, "")
+	if err == nil {
+		t.Fatal("no error")
+	}
+	command := regexp.MustCompile(`awk.* FILE`).FindString(err.Error())
+	if _, err := exec.LookPath("awk"); err != nil {
+		t.Skip(err)
+	}
+	command = strings.NewReplacer("D=9", "D=3", " FILE", " "+files.Write(t, "data", text)).Replace(command)
+	if out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output(); err != nil || string(out) != "1,1234567.891,0,-1e-9\n2,0,0.5,0\n" {
+		t.Errorf("%s: %q, %v", command, out, err)
 	}
 }
