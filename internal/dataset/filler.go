@@ -68,7 +68,11 @@ func (d *File) fillerWarning() string {
 			continue
 		}
 		if text, n := d.fillers[role].filler(); n > 0 {
-			return fmt.Sprintf(`column %s has %s in %d rows, far from its other values: if it stands for a missing one, awk -F'%c' -v OFS='%[4]c' '{for(i=1;i<=NF;i++) if($i==%[2]s) $i=""} 1' FILE >FILE.csv makes empty cells of it`, d.column(i), text, n, d.csv.Comma)
+			makes := fmt.Sprintf(`if($i==%s) $i=""`, text)
+			if d.decimal == ',' { // which the cell may have as well
+				makes = fmt.Sprintf(`{v=$i; sub(",",".",v); if(v+0==%s) $i=""}`, text)
+			}
+			return fmt.Sprintf(`column %s has %s in %d rows, far from its other values: if it stands for a missing one, awk -F'%c' -v OFS='%[4]c' '{for(i=1;i<=NF;i++) %[5]s} 1' FILE >FILE.csv makes empty cells of it`, d.column(i), text, n, d.csv.Comma, makes)
 		}
 	}
 	return ""

@@ -3,8 +3,11 @@ package dataset
 import (
 	"fmt"
 	"math"
+	"os/exec"
 	"strings"
 	"testing"
+
+	"edge/test/files"
 )
 
 // A value of nines that is far from all others, and came more than once, is told with a command
@@ -13,7 +16,8 @@ func TestFillers(t *testing.T) {
 	for name, c := range map[string]struct {
 		value, want string
 	}{
-		"below":      {"-999", `column "b" has -999 in 5 rows, far from its other values: if it stands for a missing one, awk -F';' -v OFS=';' '{for(i=1;i<=NF;i++) if($i==-999) $i=""} 1' FILE`},
+		"below":      {"-999", `column "b" has -999 in 5 rows, far from its other values: if it stands for a missing one, awk -F';' -v OFS=';' '{for(i=1;i<=NF;i++) {v=$i; sub(",",".",v); if(v+0==-999) $i=""}} 1' FILE`},
+		"with zeros": {"-999,00", `column "b" has -999 in 5 rows`},
 		"above":      {"9999", `column "b" has 9999 in 5 rows`},
 		"decimals":   {"-99,9", ""},
 		"other":      {"-500", ""},
@@ -35,6 +39,22 @@ func TestFillers(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		} else if got := d.Warning(); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		} else if got != "" {
+			checkFillerCommand(t, b.String(), got)
 		}
+	}
+}
+
+// checkFillerCommand checks that the command of a warning makes empty cells of a file's five fillers.
+func checkFillerCommand(t *testing.T, text, warning string) {
+	t.Helper()
+	if _, err := exec.LookPath("awk"); err != nil {
+		t.Skip(err)
+	}
+	_, command, _ := strings.Cut(warning, "awk ")
+	command, _, _ = strings.Cut(command, " FILE ")
+	made, err := exec.CommandContext(t.Context(), "sh", "-c", "awk "+command+" "+files.Write(t, "data.csv", text)).Output()
+	if err != nil || strings.Count(string(made), ";;") != 5 || len(strings.Split(string(made), "\n")) != len(strings.Split(text, "\n")) {
+		t.Errorf("%s: %v, %q", command, err, made)
 	}
 }
