@@ -340,6 +340,8 @@ func (d *File) checkLabel(at int, text string) error {
 	switch {
 	case !utf8.ValidString(text):
 		return d.at(at, "the label is "+field.Quote(text)+", "+notUTF8)
+	case isObject(text):
+		return d.at(at, fmt.Sprintf("the label is an object of JSON: %s; --label names another column%s", field.Quote(text), d.fromObjects(at)))
 	case len(text) > online.MaxLabel:
 		return d.at(at, fmt.Sprintf("the label has %d bytes, and %d are possible: %s; --label names another column", len(text), online.MaxLabel, field.Quote(text)))
 	}

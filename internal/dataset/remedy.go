@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,6 +23,8 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 	switch header, named, table := d.perhapsHeader(record), d.nameColumn(record), d.tableBelow(); {
 	case table != "":
 		text = table
+	case isObject(cell):
+		text += d.fromObjects(i)
 	case named != "":
 		text = "; the file seems to have one value a line, that of what column " + named + " says: want one line a time, with a column for each, as pivot_table of pandas makes it"
 	case d.names != nil && cell == d.names[i]:
@@ -72,6 +75,17 @@ func (d *File) perhapsLabel(i int, cell string) string {
 		return ""
 	}
 	return fmt.Sprintf(", or, if it is the label, not %s: --label %s", d.column(at), d.flagWord(i))
+}
+
+// isObject reports whether a cell has an object of JSON, as a payload that was recorded.
+func isObject(cell string) bool { return strings.HasPrefix(cell, "{") && json.Valid([]byte(cell)) }
+
+// fromObjects returns the advice about a column with objects of JSON.
+func (d *File) fromObjects(at int) string {
+	if d.names == nil || strings.ContainsAny(d.names[at], `'"\`) {
+		return "; its members have to be columns"
+	}
+	return fmt.Sprintf(`; python3 -c 'import json, pandas; d = pandas.read_csv("FILE", sep="%c"); d.drop(columns="%s").join(pandas.json_normalize(list(map(json.loads, d["%[2]s"]))), rsuffix="_2").to_csv("FILE.csv", index=False)' makes columns of its members`, d.csv.Comma, d.names[at])
 }
 
 // perhapsTime returns the advice about a column of times for rows that are no samples: the flag that names it, or

@@ -85,3 +85,18 @@ func TestRemediesForLoggers(t *testing.T) {
 		}
 	}
 }
+
+// A column with recorded payloads is told with the command that makes columns of their members.
+func TestRemedyForObjects(t *testing.T) {
+	const command = `; python3 -c 'import json, pandas; d = pandas.read_csv("FILE", sep=";"); d.drop(columns="payload").join(pandas.json_normalize(list(map(json.loads, d["payload"]))), rsuffix="_2").to_csv("FILE.csv", index=False)' makes columns of its members`
+	for text, want := range map[string]string{
+		"t;payload\n1;\"{\"\"x\"\":1}\"\n":         `data.csv:2:3: the label is an object of JSON: "{\"x\":1}"; --label names another column` + command,
+		"t;payload;label\n1;\"{\"\"x\"\":1}\";a\n": `--ignore payload leaves the column out` + command,
+		"t;a 'b';label\n1;\"{\"\"x\"\":1}\";a\n":   "--ignore 2 leaves the column out; its members have to be columns",
+		"t;payload\n1;{\n":                         "",
+	} {
+		if _, _, err := rowsOf(t, text, ""); (err != nil) != (want != "") || want != "" && !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -6,5 +6,6 @@
 //	dialect.go  separator, comments, header
 //	cell.go     numbers and missing values
 //	foreign.go  files that are no table of cells, with the commands that make one
+//	named.go    lines in which each value has its name before it
 //	times.go    times that are not those of ISO 8601, with the commands that make them so
 package csvtext

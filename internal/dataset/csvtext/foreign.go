@@ -38,12 +38,16 @@ func noTable(head string) string {
 		return "HTML or XML: want CSV with a header line; a page may have been downloaded in place of the file"
 	case strings.Contains(topic, "/") && isJSON(payload):
 		return "a topic and its payload a line, as mosquitto_sub -v writes them: want CSV with a header line; " + jqCommand("cut -d' ' -f2- FILE | jq -nr %s", payload)
+	case strings.HasPrefix(text, "{'"):
+		return `objects as Python prints them, which are no JSON: sed "s/'/\"/g" FILE >FILE.json makes JSON of them`
 	case isTopic(text) && isTopic(rest):
 		return "a topic and its value a line, as mosquitto_sub -v writes them: want CSV with a header line, a column for each topic and a line for each row of values"
 	case isSparse(line):
 		return `LIBSVM, with the numbers of the features: awk -v D=9 '{split("",v); for(i=2;i<=NF;i++) {split($i,a,":"); v[a[1]]=a[2]}; s=$1; for(i=1;i<=D;i++) s=s","(i in v?v[i]:0); print s}' FILE >FILE.csv makes rows of D = 9 features after the label: --header no --label 1`
 	case wristband(line, rest) != "":
 		return "of Empatica E4: the first line is the start in Unix time, the second has the rows a second; awk -F, 'BEGIN{print \"t," + wristband(line, rest) + "\"} NR==1{t=$1} NR==2{r=$1} NR>2{printf \"%.6f,%s\\n\",t+(NR-3)/r,$0}' FILE >FILE.csv makes rows with times, below names"
+	case namedCells(line, rest) != "":
+		return "a name before each value: want CSV with a header line; " + namedCells(line, rest) + " FILE >FILE.csv makes it"
 	case isLineProtocol(line):
 		return "line protocol of InfluxDB, which streams of format: influx read: want CSV with a header line and a column for each field"
 	}
