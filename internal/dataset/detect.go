@@ -26,8 +26,7 @@ type Recording struct {
 	Lacking             bool     // a row lacks the value of a signal
 	Relative            bool     // the times are not those of a clock, but from the start of a recording
 	Days                bool     // the times would be days of this century or the last in a spreadsheet, a row each 15 minutes or more often
-	Rising              []string // columns that rise with every row, as the number of the row does: they are no signals
-	Telling             []string // columns that are the label in other words: they are no signals
+	Rising              []string // columns that rise with every row, as the number of the row does, or are the label in other words: they are no signals
 	Shared              bool     // no time is before that of the row before, and many are the same: the file counts as one of samples
 	Sparse              bool     // more than half of the rows have an empty cell, as of values that come on change
 }
@@ -66,7 +65,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	}
 	seen := survey{file: d, at: at, guessed: f.Label == "" && r.Label != labelColumn, last: map[string]int64{}, labels: map[string]bool{}, numbers: true}
 	for _, name := range r.Signals {
-		seen.signals = append(seen.signals, slices.Index(d.names, name))
+		seen.signals = append(seen.signals, indexOf(d.names, name))
 	}
 	for {
 		record, err := d.record()
@@ -138,9 +137,6 @@ func (s *survey) add(record []string) bool {
 		s.gaps++
 	}
 	s.rising.add(s.x)
-	if label := s.at.label; label >= 0 && !unlabelled(strings.TrimSpace(record[label])) {
-		s.telling.add(s.x, strings.Clone(strings.TrimSpace(record[label])))
-	}
 	device := ""
 	if s.at.device >= 0 {
 		device = strings.Clone(record[s.at.device])
@@ -153,10 +149,11 @@ func (s *survey) add(record []string) bool {
 		s.first = t
 	}
 	if s.at.label >= 0 && len(s.labels) <= maxClasses {
-		label := strings.TrimSpace(record[s.at.label])
+		label := strings.Clone(strings.TrimSpace(record[s.at.label]))
+		s.telling.add(s.x, label)
 		_, err := csvtext.ParseNumber(label)
 		s.numbers = s.numbers && err == nil
-		s.labels[strings.Clone(label)] = true
+		s.labels[label] = true
 	}
 	s.rows++
 	return true
@@ -180,19 +177,15 @@ func (s *survey) judge(r *Recording) (ok bool, err error) {
 func (s *survey) sort(r *Recording, f Format) {
 	if s.rows >= risingRows {
 		var signals []string
-		coded := s.telling.coded(len(r.Signals))
 		for i, name := range r.Signals {
-			switch {
-			case !math.IsNaN(s.rising.last[i]):
-				r.Rising = append(r.Rising, name)
-			case slices.Contains(coded, i):
-				r.Telling = append(r.Telling, name)
-			default:
+			if math.IsNaN(s.rising.last[i]) && !s.telling.coded(i) {
 				signals = append(signals, name)
+			} else {
+				r.Rising = append(r.Rising, name)
 			}
 		}
 		if r.Signals = signals; signals == nil {
-			r.Signals, r.Rising, r.Telling = append(r.Rising, r.Telling...), nil, nil
+			r.Signals, r.Rising = r.Rising, nil
 		}
 	}
 	if f.Label == "" && r.Label != labelColumn && s.numbers && hardlyClasses(s.rows, field.Names(s.labels)) {

@@ -320,7 +320,7 @@ func (d *File) column(i int) string {
 
 // flagWord returns the name or number of a column as a flag accepts it.
 func (d *File) flagWord(i int) string {
-	if d.names == nil || d.names[i] == "" || slices.Contains(d.names[:i], d.names[i]) || slices.Contains(d.names[i+1:], d.names[i]) || strings.ContainsAny(d.names[i], " ,\"'$`\\") || len(d.names[i]) > 40 {
+	if d.names == nil || d.names[i] == "" || contains(d.names[:i], d.names[i]) || contains(d.names[i+1:], d.names[i]) || strings.ContainsAny(d.names[i], " ,\"'$`\\") || len(d.names[i]) > 40 {
 		return strconv.Itoa(i + 1)
 	}
 	return d.names[i]

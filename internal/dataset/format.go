@@ -203,7 +203,7 @@ func (c *chooser) label(f Format, leftOut []int) (int, error) {
 	}
 	for _, name := range []string{f.OwnLabel, labelColumn} {
 		for i := at; i >= 0 && c.names != nil && name != ""; i-- {
-			if c.names[i] == name && !slices.Contains(leftOut, i) && !slices.Contains(f.Columns, name) {
+			if c.names[i] == name && !slices.Contains(leftOut, i) && !contains(f.Columns, name) {
 				return i, nil
 			}
 		}
@@ -211,7 +211,7 @@ func (c *chooser) label(f Format, leftOut []int) (int, error) {
 	if c.names == nil || f.Columns != nil || f.Features == nil {
 		return at, nil
 	}
-	for last := at; at >= 0 && (slices.Contains(leftOut, at) || slices.Contains(f.Features, c.names[at])); at-- {
+	for last := at; at >= 0 && (slices.Contains(leftOut, at) || contains(f.Features, c.names[at])); at-- {
 		if at == 0 {
 			return -1, fmt.Errorf("%s:1: no column is left for the label: %s, the last one, is a feature of the model, and so are the others; --label names the column of the label", c.path, c.word(last))
 		}
@@ -285,7 +285,7 @@ func (c *chooser) oneOr(flag, word string, candidates ...string) (int, error) {
 	at, err := c.one(flag, word)
 	for i := 0; word == "" && at < 0 && i < len(candidates); i++ {
 		if candidates[i] != "" {
-			at = slices.Index(c.names, candidates[i])
+			at = indexOf(c.names, candidates[i])
 		}
 	}
 	return at, err
@@ -294,7 +294,7 @@ func (c *chooser) oneOr(flag, word string, candidates ...string) (int, error) {
 // find returns the columns that words name.
 func (c *chooser) find(flag string, words []string) (at []int, err error) {
 	for _, word := range words {
-		if i := slices.Index(c.names, word); i >= 0 {
+		if i := indexOf(c.names, word); i >= 0 {
 			at = append(at, i)
 			continue
 		}
@@ -369,7 +369,7 @@ func (c *chooser) match(f Format, picked []int) ([]int, error) {
 	remedy := "rename them, or list by --columns those that are meant, in the order of the features"
 	if i := slices.IndexFunc(missing, func(feature string) bool {
 		signal, _, of := strings.Cut(feature, ".")
-		return of && slices.Contains(there, signal)
+		return of && contains(there, signal)
 	}); i >= 0 {
 		remedy = fmt.Sprintf("%s is of a window of signals, which the stream of a configuration makes: -c FILE", field.Quote(missing[i]))
 	}

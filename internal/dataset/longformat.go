@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -29,7 +28,7 @@ func (d *File) nameColumn(record []string) string {
 // longFormat returns the error of a file of which each line has one value, of whatever
 // the line names; nil for another one.
 func (d *File) longFormat() error {
-	has := func(name string) bool { return slices.Contains(d.names, name) }
+	has := func(name string) bool { return contains(d.names, name) }
 	switch {
 	case has("_field") && has("_value"):
 		return fmt.Errorf("%s: of InfluxDB, with one value a line: end the query with |> group() |> pivot(rowKey: [\"_time\"], columnKey: [\"_field\"], valueColumn: \"_value\"), and with the column of a device in rowKey, for lines with all fields", d.path)

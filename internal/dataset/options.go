@@ -3,7 +3,6 @@ package dataset
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,7 +22,7 @@ type Options struct {
 
 // Check validates the flags and sets the fields of Format.
 func (o *Options) Check() error {
-	if !slices.Contains([]string{"", "yes", "no", "auto"}, o.Header) {
+	if !contains([]string{"", "yes", "no", "auto"}, o.Header) {
 		return fmt.Errorf("--header %s: want yes, no or auto", o.Header)
 	}
 	switch o.DecimalWord {

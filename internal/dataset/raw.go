@@ -98,11 +98,11 @@ type layout struct {
 
 // signalColumn returns the column of a signal: that of its name, or that of its path.
 func signalColumn(names []string, of codec.Stream, signal string) int {
-	if i := slices.Index(names, signal); i >= 0 {
+	if i := indexOf(names, signal); i >= 0 {
 		return i
 	}
 	if path := of.Fields[signal]; path != "" {
-		return slices.Index(names, codec.PlainName(path))
+		return indexOf(names, codec.PlainName(path))
 	}
 	return -1
 }
@@ -127,11 +127,11 @@ func (r *Raw) takes(path string, names []string, f Format) (bool, error) {
 	finished, made := true, false
 	var missing []string
 	for _, name := range features {
-		if !slices.Contains(names, name) {
+		if !contains(names, name) {
 			finished = false
 			missing = append(missing, name)
 		}
-		made = made || !slices.Contains(signals, name)
+		made = made || !contains(signals, name)
 	}
 	switch {
 	case finished && (made || len(lacking) > 0), f.Columns != nil:
@@ -170,7 +170,7 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 		}
 		for _, name := range of.Stage.Signals {
 			rule, at := of.Raw.Values[name], signalColumn(names, of, name)
-			if slices.Contains(names[at+1:], names[at]) {
+			if contains(names[at+1:], names[at]) {
 				return l, fmt.Errorf("%s:1: two columns are called %s, a signal: rename the one that is none", path, field.Quote(names[at]))
 			}
 			s.columns = append(s.columns, at)
@@ -228,7 +228,7 @@ func (r *Raw) checkTime(path string, column int) error {
 		return nil // a row every 1/rate
 	case c.Window.Length.Time > 0 || c.Window.Length.Message || c.Hold.Every > 0 || len(c.Calendar) > 0 || len(c.Derive) > 0:
 		names := timeColumns
-		if own := codec.PlainName(r.Stream.Time); !slices.Contains(names, own) {
+		if own := codec.PlainName(r.Stream.Time); !contains(names, own) {
 			names = append([]string{own}, names...)
 		}
 		return fmt.Errorf("%s:1: no column has the time, which %s: want one called %s; or --time names the one that has it", path, r.needs(), strings.Join(names, ", "))

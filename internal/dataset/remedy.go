@@ -33,7 +33,7 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 		text += header
 	case strings.ContainsRune(cell, 0):
 		text = "; it " + dropNUL
-	case d.names != nil && strings.Contains(cell, ":") && slices.Contains(timeColumns, d.names[i]):
+	case d.names != nil && strings.Contains(cell, ":") && contains(timeColumns, d.names[i]):
 		if _, read := signal.ParseTime(cell, time.UTC); !read {
 			text += "; a column of times has seconds, or 2026-11-22T17:00:00Z" + csvtext.TimeCommand(cell)
 		}
@@ -91,21 +91,21 @@ func (d *File) fromObjects(at int) string {
 // perhapsTime returns the advice about a column of times for rows that are no samples: the flag that names it, or
 // a header line.
 func (d *File) perhapsTime(at int, record []string) string {
-	const most = 20
 	if d.names != nil {
-		return fmt.Sprintf("; of rows that a sensor sends one after the other edge config sample --from FILE --time %s proposes windows", d.flagWord(at))
+		return "; of rows that a sensor sends one after the other edge config sample --from FILE --time " + d.flagWord(at) + " proposes windows"
 	}
-	names := make([]string, len(record))
+	header := ""
 	for i, cell := range record {
-		names[i] = fmt.Sprint("x", i)
-		if i == len(record)-1 && !beginsNumber(strings.TrimSpace(cell)) {
-			names[i] = labelColumn
+		name := "x" + strconv.Itoa(i)
+		if i == len(record)-1 && !beginsNumber(cell) {
+			name = labelColumn
 		}
+		if i == at {
+			name = timeColumns[0]
+		}
+		header += string(d.csv.Comma) + name
 	}
-	if names[at] = timeColumns[0]; len(names) > most {
-		return ""
-	}
-	return fmt.Sprintf("; rows that a sensor sends one after the other need names: sed '1i %s' FILE >FILE.csv writes such a line above them", strings.Join(names, string(d.csv.Comma)))
+	return "; rows that a sensor sends one after the other need names: sed '1i " + header[1:] + "' FILE >FILE.csv writes such a line above them"
 }
 
 // tableBelow returns the advice where the first line, which counts as the header, is one of several above a table; ""

@@ -1,8 +1,8 @@
 package dataset
 
 import (
-	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -32,32 +32,45 @@ func (r *rising) add(x []float64) {
 	}
 }
 
-// namesTime reports whether a column of that name has times, as seconds_elapsed or epoch (ms).
-func namesTime(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"time", "second", "elapsed", "epoc", "milli", "(ms)", "_ms"}, func(word string) bool { return strings.Contains(name, word) })
-}
+// timeName matches the name of a column that has times, as seconds_elapsed or epoc (ms).
+var timeName = regexp.MustCompile(`(?i)time|second|elapsed|epoc|milli|[(_]ms`)
 
 // risingWarning describes the features that have risen with every row so far; "" without one.
 func (d *File) risingWarning() string {
 	if d.rising.rows < risingRows || d.wanted || d.raw != nil {
 		return ""
 	}
-	var names, flags []string
 	remedy := ""
+	names, flags := d.listed(func(feature int) bool { return !math.IsNaN(d.rising.last[feature]) })
+	if names == "" {
+		return ""
+	}
 	for i, role := range d.roles {
-		if role < 0 || math.IsNaN(d.rising.last[role]) {
-			continue
-		}
-		names, flags = append(names, d.column(i)), append(flags, d.flagWord(i))
-		if slices.Contains(timeColumns, d.Features[role]) {
+		switch {
+		case role < 0 || math.IsNaN(d.rising.last[role]):
+		case contains(timeColumns, d.Features[role]):
 			remedy = "; rows that a sensor sends one after the other become samples by windows (edge windows --help)"
-		} else if remedy == "" && namesTime(d.Features[role]) {
+		case remedy == "" && timeName.MatchString(d.Features[role]):
 			remedy = "; of rows that a sensor sends one after the other edge config sample --from FILE --time " + d.flagWord(i) + " proposes windows"
 		}
 	}
-	if names == nil {
-		return ""
+	return "each row has more in " + names + " than the row before, as of a time or the number of the row, which counts as a feature: --ignore " + flags + " leaves it out" + remedy
+}
+
+// listed returns the first names of the columns of some features, and all of them as a flag accepts them; "" for none.
+func (d *File) listed(taken func(feature int) bool) (names, flags string) {
+	n := 0
+	for i, role := range d.roles {
+		if role < 0 || !taken(role) {
+			continue
+		}
+		switch n++; {
+		case n <= fewNames:
+			names += ", " + d.column(i)
+		case n == fewNames+1:
+			names += ", …"
+		}
+		flags += "," + d.flagWord(i)
 	}
-	return fmt.Sprintf("each row has more in %s than the row before, as of a time or the number of the row, which counts as a feature: --ignore %s leaves it out%s", first(names), strings.Join(flags, ","), remedy)
+	return strings.TrimPrefix(names, ", "), strings.TrimPrefix(flags, ",")
 }

@@ -118,3 +118,11 @@ func (f *firstRows) Next(row *Row) error {
 	f.left--
 	return f.Rows.Next(row)
 }
+
+// indexOf returns the index of a name, −1 without it. It is not inlined: many functions call it.
+//
+//go:noinline
+func indexOf(names []string, name string) int { return slices.Index(names, name) }
+
+// contains reports whether a name is one of names.
+func contains(names []string, name string) bool { return indexOf(names, name) >= 0 }

@@ -133,7 +133,7 @@ func (p *Part) Class(i int) int {
 func (t *Table) Translate(classes []string) (*Part, error) {
 	to := make([]int, len(t.Classes))
 	for k, name := range t.Classes {
-		if to[k] = slices.Index(classes, name); to[k] < 0 {
+		if to[k] = indexOf(classes, name); to[k] < 0 {
 			return nil, fmt.Errorf("label %q does not occur in the training set", name)
 		}
 	}

@@ -4,22 +4,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // telling finds the features that are the label in other words: a number for each class, as tables have beside
 // the names of the classes, and columns of 0 and 1 of which the label is one, as tables have in place of names.
 type telling struct {
 	classes []string
-	codes   []code // of the features with one value for each class so far, and another one for another class
-	begun   bool
-	ones    []bool // of each feature: from it on to the label all are 0 or 1, and one of them is 1, in each row; nil: of none
-}
-
-// code has the values of a feature, by class.
-type code struct {
-	feature int
-	values  []float64
+	codes   [][]float64 // of each feature: its value with each class; nil: of one class it had two, or of two the same
+	others  bool        // a feature has no code
+	ones    []bool      // of each feature: from it on to the label all are 0 or 1, and one of them is 1, in each row; nil: of none
 }
 
 // fewClasses is the number of classes, and of columns of 0 and 1, below which a sensor may well tell the label.
@@ -30,35 +23,35 @@ func (t *telling) add(x []float64, label string) {
 	if label == "" {
 		return
 	}
-	if !t.begun {
-		t.begun, t.codes, t.ones = true, make([]code, len(x)), slices.Repeat([]bool{true}, len(x))
-		for j := range t.codes {
-			t.codes[j].feature = j
+	if t.codes == nil {
+		t.codes, t.ones = make([][]float64, len(x)), make([]bool, len(x))
+		for j := range x {
+			t.codes[j], t.ones[j] = []float64{}, true
 		}
 	}
-	if len(t.codes) > 0 {
-		class := slices.Index(t.classes, label)
-		if class < 0 {
-			class, t.classes = len(t.classes), append(t.classes, label)
+	class := indexOf(t.classes, label)
+	if class < 0 {
+		if class = len(t.classes); class > maxClasses {
+			return // it is a number
 		}
-		if class == maxClasses {
-			t.codes = nil // it is a number
+		t.classes = append(t.classes, label)
+	}
+	for j, of := range t.codes {
+		switch v := x[j]; {
+		case of == nil, class < len(of) && of[class] == v:
+		case class == len(of) && !slices.Contains(of, v) && !math.IsNaN(v):
+			t.codes[j] = append(of, v)
+		default:
+			t.codes[j], t.others = nil, true
 		}
-		t.codes = slices.DeleteFunc(t.codes, func(c code) bool { return class < len(c.values) && c.values[class] != x[c.feature] })
-		for i := range t.codes {
-			if c := &t.codes[i]; class == len(c.values) {
-				c.values = append(c.values, x[c.feature])
-			}
-		}
-		t.codes = slices.DeleteFunc(t.codes, func(c code) bool { return c.repeats() })
 	}
 	t.addOnes(x, label)
 }
 
-// repeats reports whether the latest class has the value of another one, or none.
-func (c *code) repeats() bool {
-	last := len(c.values) - 1
-	return math.IsNaN(c.values[last]) || slices.Contains(c.values[:last], c.values[last])
+// coded reports whether a feature has one value for each class, and another one for another class. Where all have, none
+// would be left.
+func (t *telling) coded(feature int) bool {
+	return len(t.classes) >= fewClasses && t.others && t.codes[feature] != nil
 }
 
 // addOnes takes a row for the columns of 0 and 1.
@@ -78,32 +71,13 @@ func (t *telling) addOnes(x []float64, label string) {
 	}
 }
 
-// coded returns the features of so many that have one value for each class, and another one for another class;
-// nil where all have, since none would be left.
-func (t *telling) coded(of int) (features []int) {
-	if len(t.classes) < fewClasses || len(t.codes) == of {
-		return nil
-	}
-	for _, c := range t.codes {
-		features = append(features, c.feature)
-	}
-	return features
-}
-
 // tellingWarning describes the features that are the label in other words; "" without one.
 func (d *File) tellingWarning() string {
 	if d.number < risingRows || d.wanted || d.raw != nil {
 		return ""
 	}
-	coded := d.telling.coded(len(d.Features))
-	var names, flags []string
-	for i, role := range d.roles {
-		if role >= 0 && slices.Contains(coded, role) {
-			names, flags = append(names, d.column(i)), append(flags, d.flagWord(i))
-		}
-	}
-	if names != nil {
-		return fmt.Sprintf("each label has a value of its own in %s, as if that were the label in other words, and it counts as a feature: --ignore %s leaves it out", first(names), strings.Join(flags, ","))
+	if names, flags := d.listed(d.telling.coded); names != "" {
+		return "each label has a value of its own in " + names + ", as if that were the label in other words, and it counts as a feature: --ignore " + flags + " leaves it out"
 	}
 	return d.onesWarning()
 }

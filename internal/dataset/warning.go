@@ -84,11 +84,13 @@ func (d *File) guesses() string {
 	return "the first line is taken for a sample, since it has numbers, and " + columns + alone + "; --header yes if it names the columns"
 }
 
+// fewNames is the number of names that a warning has.
+const fewNames = 3
+
 // first returns the first names of a list.
 func first(names []string) string {
-	const most = 3
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + ", …"
+	if len(names) > fewNames {
+		return strings.Join(names[:fewNames], ", ") + ", …"
 	}
 	return strings.Join(names, ", ")
 }

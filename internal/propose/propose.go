@@ -52,10 +52,7 @@ func streamFor(ctx context.Context, path string, data dataset.Options, errOut io
 		return nil, err
 	}
 	if len(r.Rising) > 0 {
-		data.Warn(errOut, path, fmt.Sprintf("%s rises with every row, as a time or the number of the row does, and is no signal here", field.Listed(r.Rising)))
-	}
-	if len(r.Telling) > 0 {
-		data.Warn(errOut, path, fmt.Sprintf("each label has a value of its own in %s, as if that were the label in other words, and it is no signal here", field.Listed(r.Telling)))
+		data.Warn(errOut, path, fmt.Sprintf("%s rises with every row, as a time or the number of the row does, or is the label in other words, and is no signal here", field.Listed(r.Rising)))
 	}
 	rate := 1 / r.Step.Seconds()
 	s := &signalStream{Recording: r, Rate: significant(rate, 3)}

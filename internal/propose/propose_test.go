@@ -174,7 +174,7 @@ func TestProposeForLoggers(t *testing.T) {
 		}, "", []string{"field1"}, "label", "entry_id rises with every row"},
 		"a number of the class": {"t,x,activity_id,label", func(i int) string {
 			return fmt.Sprintf("%.2f,%d,%d,%s", 1_795_717_000+float64(i)/50, i*7%11, 12+i/500, []string{"sit", "walk", "run"}[i/500])
-		}, "", []string{"x"}, "label", "each label has a value of its own in activity_id, as if that were the label in other words, and it is no signal here"},
+		}, "", []string{"x"}, "label", "activity_id rises with every row, as a time or the number of the row does, or is the label in other words, and is no signal here"},
 	} {
 		var b, told strings.Builder
 		fmt.Fprintln(&b, c.header)

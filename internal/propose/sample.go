@@ -1,6 +1,7 @@
 package propose
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -14,7 +15,6 @@ import (
 	"edge/internal/dataset"
 	"edge/stream"
 	"edge/stream/codec"
-	"edge/stream/field"
 	"edge/stream/signal"
 )
 
@@ -78,8 +78,10 @@ func (to *sections) writeSamples(path string, data *dataset.Options, errOut io.W
 	if err := dataset.CheckWidth(path, d.Features); err != nil {
 		return err
 	}
-	if at := slices.IndexFunc(d.Features, isKey); at >= 0 {
-		return fmt.Errorf("%s: column %s would be a feature, and a payload has a key of this name: --ignore %[3]s leaves the column out; a feature needs another name in the file", path, field.Quote(d.Features[at]), d.Features[at])
+	for _, key := range keys {
+		if slices.Contains(d.Features, key) {
+			return errors.New(path + `: column "` + key + `" would be a feature, and a payload has a key of this name: --ignore ` + key + " leaves the column out; a feature needs another name in the file")
+		}
 	}
 	name, topic := stream.NodeName(d.Name), dataset.Topic(d.Name)
 	features := "features: " + config.Flow(d.Features)
@@ -96,14 +98,8 @@ func (to *sections) writeSamples(path string, data *dataset.Options, errOut io.W
 	return nil
 }
 
-// isKey reports whether a feature cannot have the name because a payload has a key of this name, as id.
-func isKey(name string) bool {
-	s := codec.DefaultStream()
-	s.Topics, s.Features = []string{"sensors"}, []string{name}
-	valid := s
-	valid.Features = []string{"other " + name}
-	return s.Validate() != nil && valid.Validate() == nil
-}
+// keys are those of a payload of the proposed streams, which no feature can have as its name.
+var keys = [...]string{"id", "ts", "label", "batch", "features", "weight", "source"}
 
 // batch is that of the models.
 const batch = "    batch: {max_size: 16, max_wait: 50ms} # max_wait: 0s closes by count alone\n"

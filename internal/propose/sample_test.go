@@ -8,6 +8,7 @@ import (
 
 	"edge/internal/config"
 	"edge/internal/dataset"
+	"edge/stream/codec"
 	"edge/test/files"
 	"edge/test/harness"
 )
@@ -73,7 +74,7 @@ func TestSampleOfNames(t *testing.T) {
 
 // A column with the name of a key of payloads, as id, is told with the flag that leaves it out.
 func TestSampleOfKeys(t *testing.T) {
-	for name, key := range map[string]bool{"id": true, "ts": true, "weight": true, "batch": true, "features": true, "ids": false, "f0": false} {
+	for name, key := range map[string]bool{"id": true, "ts": true, "weight": true, "batch": true, "features": true, "source": true, "ids": false, "f0": false} {
 		path := files.Write(t, "room.csv", name+",x,label\n7,1,a\n3,2,b\n5,3,a\n")
 		_, err := sample([]string{path}, new(dataset.Options), nil, io.Discard)
 		want := path + `: column "` + name + `" would be a feature, and a payload has a key of this name: --ignore ` + name + " leaves the column out"
@@ -82,6 +83,11 @@ func TestSampleOfKeys(t *testing.T) {
 		}
 		data := new(dataset.Options)
 		data.Ignore = []string{name}
+		stream := codec.DefaultStream()
+		stream.Topics, stream.Features = []string{"a"}, []string{name}
+		if err := stream.Validate(); (err != nil) != key {
+			t.Errorf("%s as a feature: %v, want an error: %v", name, err, key)
+		}
 		if text, err := sample([]string{path}, data, nil, io.Discard); err != nil || strings.Contains(string(text), name+",") {
 			t.Errorf("%s, left out: %v\n%s", name, err, text)
 		}

@@ -164,11 +164,6 @@ func (b *playback) publishRows(ctx context.Context) error {
 		if err := b.await(ctx, row.Number-b.Ahead, probeAfter); err != nil {
 			return err
 		}
-		if b.rows == 0 {
-			if err := b.progress.checkOrder(); err != nil {
-				return exit.With(exit.Usage, err)
-			}
-		}
 		if err := pace.wait(ctx); err != nil {
 			return err
 		}
@@ -382,8 +377,10 @@ func (b *playback) await(ctx context.Context, row int, silence time.Duration) er
 	}
 	since, seen := time.Now(), -1 // of the last change
 	for {
-		ready, last := b.progress.state()
+		ready, last, misread := b.progress.state()
 		switch {
+		case misread != "" && b.rows == 0:
+			return exit.With(exit.Usage, errors.New(misread))
 		case ready && last >= row:
 			b.explained = false
 			return nil

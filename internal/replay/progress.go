@@ -2,7 +2,7 @@ package replay
 
 import (
 	"cmp"
-	"fmt"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +67,7 @@ type labelQuery struct {
 type nodeState struct {
 	online, onlineKept bool // Kept: the message was retained
 	info, infoKept     bool
-	reordered          string // a model whose features are those of progress.order in another one
+	reordered          string // describes a model whose features are those of progress.order in another one
 }
 
 // ready reports whether the node is connected and subscribed.
@@ -127,7 +127,7 @@ func (p *progress) ofNode(name, what string, payload []byte, retained bool) {
 			node.info, node.infoKept = false, false
 		}
 	case "info":
-		node.reordered = p.reordered(payload)
+		node.reordered = p.reordered(name, payload)
 		if retained {
 			node.infoKept = true
 		} else {
@@ -140,32 +140,18 @@ func (p *progress) ofNode(name, what string, payload []byte, retained bool) {
 	}
 }
 
-// reordered returns the model in the info of a node whose features have the names of those that are sent, in
+// reordered describes a model in the info of a node whose features have the names of those that are sent, in
 // another order; "" without one.
-func (p *progress) reordered(info []byte) string {
-	sorted := func(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), "\x00") }
-	for _, model := range gjson.GetBytes(info, "models").Array() {
-		var names []string
-		for _, name := range model.Get("features").Array() {
-			names = append(names, name.Str)
-		}
-		if len(names) == len(p.order) && !slices.Equal(names, p.order) && sorted(names) == sorted(p.order) {
-			return model.Get("name").Str
+func (p *progress) reordered(node string, payload []byte) string {
+	var info stream.InfoPayload
+	_ = json.Unmarshal(payload, &info) // as far as it is one
+	other := func(name string) bool { return !slices.Contains(p.order, name) }
+	for _, m := range info.Models {
+		if len(m.Features) == len(p.order) && !slices.Equal(m.Features, p.order) && !slices.ContainsFunc(m.Features, other) {
+			return terminal.Plain("model " + m.Name + " of node " + node + " has the features of the file in another order, and the values of a row come without names: --format named sends these as well, and -c edge.yaml the order of the stream")
 		}
 	}
 	return ""
-}
-
-// checkOrder returns an error if a model that is ready would take the values of a row for those of other features.
-func (p *progress) checkOrder() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for name, n := range p.nodes {
-		if n.ready() && n.reordered != "" {
-			return fmt.Errorf("model %s of node %s has the features of the file in another order, and the values of a row come without names: --format named sends these as well, and -c edge.yaml the order of the stream", terminal.Plain(n.reordered), terminal.Plain(name))
-		}
-	}
-	return nil
 }
 
 // ofModel handles a message of a model.
@@ -215,14 +201,17 @@ func (p *progress) predicted(of modelKey, payload []byte) {
 	p.last = max(p.last, row)
 }
 
-// state returns whether a node is ready, and the highest predicted row.
-func (p *progress) state() (ready bool, last int) {
+// state returns whether a node is ready, and the highest predicted row. misread describes a model of such a node that
+// would take the values of a row for those of other features.
+func (p *progress) state() (ready bool, last int, misread string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range p.nodes {
-		ready = ready || n.ready()
+		if n.ready() {
+			ready, misread = true, cmp.Or(misread, n.reordered)
+		}
 	}
-	return ready, p.last
+	return ready, p.last, misread
 }
 
 // learnt records the number of samples that a model has learnt.

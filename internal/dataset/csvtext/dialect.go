@@ -66,25 +66,25 @@ func tableLine(start string, sep rune) int {
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(unquoted(line), " \r")
 	}
-	cells := func(line string, sep rune) int {
-		return strings.Count(strings.TrimRight(line, string(sep)), string(sep))
-	}
-	for _, other := range separators {
-		if other != sep && cells(lines[0], sep) > 0 {
+	for _, other := range strings.Split(separators, "") {
+		if other != string(sep) && filled(lines[0], string(sep)) > 0 {
 			continue
 		}
 		most := 0
 		for _, line := range lines {
-			most = max(most, cells(line, other))
+			most = max(most, filled(line, other))
 		}
 		for i := 0; i+1 < len(lines) && most > 0; i++ {
-			if cells(lines[i], other) == most && strings.Count(lines[i+1], string(other)) == strings.Count(lines[i], string(other)) {
+			if filled(lines[i], other) == most && strings.Count(lines[i+1], other) == strings.Count(lines[i], other) {
 				return i + 1
 			}
 		}
 	}
 	return 0
 }
+
+// filled returns the number of separators of a line, but those at its end.
+func filled(line, sep string) int { return strings.Count(strings.TrimRight(line, sep), sep) }
 
 // unquoted returns a line without what is between quotes, which may have separators.
 func unquoted(line string) string {

@@ -3,7 +3,6 @@ package csvtext
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -15,24 +14,26 @@ var namedCell = regexp.MustCompile(`^ *([A-Za-z_][A-Za-z0-9_]*) *([=:]) *[^ ].*$
 func namedCells(line, rest string) string {
 	const longest = 160
 	second, _, _ := strings.Cut(rest, "\n")
-	for _, sep := range separators + " " {
-		names, sign := cellNames(line, sep)
-		again, same := cellNames(second, sep)
-		if header := strings.Join(names, string(sep)); len(names) > 1 && sign == same && slices.Equal(names, again) && len(header) <= longest {
-			return fmt.Sprintf(`sed -E -e 's/(^|[%[1]c]) *[A-Za-z_][A-Za-z0-9_]* *%[2]s */\1/g' -e '1i %[3]s'`, sep, sign, header)
+	for _, sep := range strings.Split(separators+" ", "") {
+		header, sign := cellNames(line, sep)
+		if again, same := cellNames(second, sep); again == header && same == sign && strings.Contains(header, sep) && len(header) <= longest {
+			return fmt.Sprintf(`sed -E -e 's/(^|[%[1]s]) *[A-Za-z_][A-Za-z0-9_]* *%[2]s */\1/g' -e '1i %[3]s'`, sep, sign, header)
 		}
 	}
 	return ""
 }
 
-// cellNames returns the names before the values of a line, and the sign behind each of them; nil where a cell has none.
-func cellNames(line string, sep rune) (names []string, sign string) {
-	for _, cell := range strings.Split(strings.TrimSpace(line), string(sep)) {
+// cellNames returns the names before the values of a line, and the sign behind each of them; "" where a cell has none.
+func cellNames(line, sep string) (header, sign string) {
+	for i, cell := range strings.Split(strings.TrimSpace(line), sep) {
 		parts := namedCell.FindStringSubmatch(cell)
-		if parts == nil || sign != "" && sign != parts[2] {
-			return nil, ""
+		if parts == nil || i > 0 && sign != parts[2] {
+			return "", ""
 		}
-		names, sign = append(names, parts[1]), parts[2]
+		if sign = parts[2]; i > 0 {
+			header += sep
+		}
+		header += parts[1]
 	}
-	return names, sign
+	return header, sign
 }
