@@ -88,7 +88,7 @@ func Advice(err error) string {
 	case errors.Is(err, packets.ErrorRefusedNotAuthorised), errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword):
 		return "check mqtt.username and mqtt.password, and the broker's access list"
 	case errors.Is(err, packets.ErrorRefusedIDRejected):
-		return "the broker does not accept mqtt.client_id"
+		return "the broker does not accept mqtt.client_id, or mqtt.keepalive is longer than it allows (mosquitto: max_keepalive)"
 	case errors.Is(err, packets.ErrorRefusedServerUnavailable):
 		return "it starts, stops, or has no room for another connection: its log may say more"
 	case errors.Is(err, packets.ErrorRefusedBadProtocolVersion):

@@ -94,6 +94,9 @@ func TestAdviceWithoutBroker(t *testing.T) {
 	if got := Advice(fmt.Errorf("dial: %w", tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"})); !strings.Contains(got, "its port the one for TLS") {
 		t.Errorf("a port without TLS: %q", got)
 	}
+	if got := Advice(fmt.Errorf("the broker refuses: %w", packets.ErrorRefusedIDRejected)); !strings.Contains(got, "mqtt.client_id, or mqtt.keepalive") {
+		t.Errorf("an identifier, or an interval, that the broker rejects: %q", got)
+	}
 	for reason, want := range map[error]string{syscall.EHOSTUNREACH: "no way to the broker", syscall.EMFILE: "ulimit -n"} {
 		if got := Advice(&net.OpError{Op: "dial", Net: "tcp", Err: reason}); !strings.Contains(got, want) {
 			t.Errorf("the advice about %v is %q", reason, got)

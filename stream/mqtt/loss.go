@@ -13,7 +13,7 @@ import (
 const maxLogged = 8 // reasons for losses and failures; more are logged again
 
 const (
-	clashAdvice   = "the broker ends the connection repeatedly within seconds; its log has the reason: does another client use the same client_id? Set mqtt.client_id to a value that no other client has."
+	clashAdvice   = "the broker ends the connection repeatedly within seconds; its log has the reason: does another client use the same client_id? Set mqtt.client_id to a value that no other client has, or mqtt.username where the broker takes that for it (mosquitto: use_username_as_clientid)."
 	refusalAdvice = "the broker ends the connection repeatedly, and before it has granted the subscriptions; its log has the reason: does its access list forbid a topic? edge check --connect names it."
 )
 
