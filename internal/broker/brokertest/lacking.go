@@ -21,13 +21,18 @@ type Lacking struct {
 	Undelivered bool // shared subscriptions are granted and receive no message
 	Everybody   bool // each member of one is sent each message
 	Unretained  bool // retained messages are not sent to subscriptions with a wildcard
+	Unmarked    bool // retained messages are sent without their mark
 	Unrepeated  bool // what is in flight when a connection ends is lost, and later messages have its identifiers
 	Most        int  // retained messages that it keeps; 0: all
+	Clients     int  // connections at once; 0: any number
+	One         bool // it takes all clients for one
 
-	Late time.Duration // each packet is sent so much later
+	Late  time.Duration // each packet is sent so much later
+	Queue time.Duration // each message that came while a client was away is sent so much later
 
 	lost   atomic.Int32 // messages, with Unrepeated
 	passed atomic.Int32 // messages that are being passed on, with Unrepeated
+	there  atomic.Int32 // connections
 	mu     sync.Mutex
 	topics map[string]bool // of those that it keeps, if Most is set
 }
@@ -36,17 +41,32 @@ func (l *Lacking) ID() string { return "lacking" }
 
 func (l *Lacking) Provides(b byte) bool {
 	switch b {
-	case mochi.OnSelectSubscribers, mochi.OnSubscribe, mochi.OnPublish:
+	case mochi.OnSelectSubscribers, mochi.OnSubscribe, mochi.OnPublish, mochi.OnConnect, mochi.OnDisconnect:
 		return true
-	case mochi.OnDisconnect, mochi.OnPublished, mochi.OnSessionEstablish:
+	case mochi.OnPublished, mochi.OnSessionEstablish:
 		return l.Unrepeated
 	case mochi.OnPacketEncode:
-		return l.Unrepeated || l.Late > 0
+		return l.Unrepeated || l.Unmarked || l.Late > 0 || l.Queue > 0
 	}
 	return false
 }
 
+// OnConnect ends a connection without an answer, as mosquitto does upon one too many.
+func (l *Lacking) OnConnect(c *mochi.Client, _ packets.Packet) error {
+	if l.One {
+		c.ID = "one"
+	}
+	if l.there.Add(1); l.Clients > 0 && int(l.there.Load()) > l.Clients {
+		l.there.Add(-1)
+		return packets.ErrServerBusy
+	}
+	return nil
+}
+
 func (l *Lacking) OnDisconnect(c *mochi.Client, _ error, _ bool) {
+	if l.there.Add(-1); !l.Unrepeated {
+		return
+	}
 	for _, p := range c.State.Inflight.GetAll(false) {
 		c.State.Inflight.Delete(p.PacketID)
 		l.lost.Add(1)
@@ -55,8 +75,14 @@ func (l *Lacking) OnDisconnect(c *mochi.Client, _ error, _ bool) {
 
 func (l *Lacking) OnPacketEncode(_ *mochi.Client, p packets.Packet) packets.Packet {
 	time.Sleep(l.Late)
-	if l.Unrepeated && p.FixedHeader.Type == packets.Publish && p.FixedHeader.Dup { // it came while the client was away
-		p.PacketID -= uint16(l.lost.Load())
+	if p.FixedHeader.Type == packets.Publish && p.FixedHeader.Dup { // it came while the client was away
+		time.Sleep(l.Queue)
+		if l.Unrepeated {
+			p.PacketID -= uint16(l.lost.Load())
+		}
+	}
+	if l.Unmarked {
+		p.FixedHeader.Retain = false
 	}
 	return p
 }
