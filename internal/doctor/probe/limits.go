@@ -99,18 +99,31 @@ func (p *probe) session(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n := in.wait(ctx, sent, p.within.Answer)
+	n, within := in.wait(ctx, 1, p.within.Answer), p.within.Queue
+	arrival, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if n > 0 {
+		n = in.wait(arrival, sent, p.within.Quiet)
+	}
+	slow := n > 0 && n < sent && arrival.Err() != nil
 	back.Close()
-	if ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+	case slow:
+		p.d.Add(queueName, diagnosis.Warn, fmt.Sprintf("of %d messages for a client that was away %d came within %v, and more were to come", sent, n, within),
+			"after an outage a node is behind until they have come: is the way to the broker slow, or the broker busy?", map[string]any{"kept": n, "sent": sent, "session_present": back.Resumed})
+	default:
 		p.judgeSession(n, sent, back.Resumed)
 	}
 	return ctx.Err()
 }
 
+const queueName = "queue while away" // of the check
+
 // judgeSession adds the finding on n messages that the broker kept of those that
 // were sent while the client was away.
 func (p *probe) judgeSession(n, sent int, resumed bool) {
-	const name, few = "queue while away", 100
+	const few = 100
 	figure := map[string]any{"kept": n, "sent": sent, "session_present": resumed}
 	note := "whether it does so over its own restart cannot be tried from here (mosquitto: persistence true; EMQX forgets it, and sessions whose client is away for session_expiry_interval, 2 h)"
 	if !resumed {
@@ -118,16 +131,16 @@ func (p *probe) judgeSession(n, sent int, resumed bool) {
 	}
 	switch {
 	case n == 0:
-		p.d.Add(name, diagnosis.Fail, "the broker forgets a client's session when it disconnects: what comes while the node is away is lost", "allow persistent sessions (mosquitto: no persistent_client_expiration of seconds, max_queued_messages above 0; EMQX: session_expiry_interval)", figure)
+		p.d.Add(queueName, diagnosis.Fail, "the broker forgets a client's session when it disconnects: what comes while the node is away is lost", "allow persistent sessions (mosquitto: no persistent_client_expiration of seconds, max_queued_messages above 0; EMQX: session_expiry_interval)", figure)
 	case n < sent:
 		grade := diagnosis.OK
 		if n < few {
 			grade = diagnosis.Warn
 		}
-		p.d.Add(name, grade, fmt.Sprintf("the broker keeps %d messages for a node that is away, and drops the rest silently; %s", n, note),
+		p.d.Add(queueName, grade, fmt.Sprintf("the broker keeps %d messages for a node that is away, and drops the rest silently; %s", n, note),
 			fmt.Sprintf("at 1 message a second that is an outage of %s: raise it for the longest that you expect (mosquitto: max_queued_messages, EMQX: max_mqueue_len)", terminal.Duration(time.Duration(n)*time.Second)), figure)
 	default:
-		p.d.Add(name, diagnosis.OK, fmt.Sprintf("the broker keeps %d messages and more for a node that is away; %s", sent, note), "", figure)
+		p.d.Add(queueName, diagnosis.OK, fmt.Sprintf("the broker keeps %d messages and more for a node that is away; %s", sent, note), "", figure)
 	}
 }
 

@@ -72,3 +72,13 @@ func TestTimeIsOver(t *testing.T) {
 	}
 	expect(t, p.d, "ok broker: a connection takes", "fail broker: the time for all tests was over")
 }
+
+// A broker that sends a queue slowly leaves time for the other tests.
+func TestSlowQueue(t *testing.T) {
+	p := probeOf(brokertest.New(t, (&brokertest.Lacking{Queue: 20 * time.Millisecond}).Start))
+	p.within.Queue = 50 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
+	defer cancel()
+	p.run(ctx, func(*broker.Client, *inbox) {}, p.session, p.payload)
+	expect(t, p.d, "warn queue while away: of 3000 messages for a client that was away ", "came within 50ms", "ok largest message")
+}

@@ -38,11 +38,12 @@ type Limits struct {
 	Quiet   time.Duration // without another message: no more will arrive
 	Sending time.Duration // probeQueue messages
 }
+	Queue   time.Duration // those of them that the broker has kept, after the first
 
 // Patient returns the usual limits multiplied by times.
 func Patient(times int) Limits {
 	n := time.Duration(times)
-	return Limits{Step: n * 5 * time.Second, Answer: n * 2 * time.Second, Quiet: n * 500 * time.Millisecond, Sending: n * 8 * time.Second}
+	return Limits{Step: n * 5 * time.Second, Answer: n * 2 * time.Second, Quiet: n * 500 * time.Millisecond, Sending: n * 8 * time.Second, Queue: n * 16 * time.Second}
 }
 
 // probe tests the behaviour of a broker on topics of its own below the
