@@ -33,6 +33,9 @@ func (p *probe) retained(ctx context.Context) (err error) {
 		err = errors.Join(err, p.remove(ctx, keeper, topic))
 	}()
 	kept, err := p.finds(ctx, topic, topic)
+	if err == nil && !kept {
+		kept, err = p.findsUnmarked(ctx, topic)
+	}
 	if err != nil {
 		return err
 	}
@@ -70,7 +73,7 @@ func (p *probe) severalRetained(ctx context.Context, keeper *broker.Client) (err
 		}()
 	}
 	n, err := p.delivered(ctx, p.topic+"/+", p.qos, several, func(m broker.Message) bool {
-		return m.Retained && m.Topic != prefix && strings.HasPrefix(m.Topic, prefix)
+		return (m.Retained || p.unmarked) && m.Topic != prefix && strings.HasPrefix(m.Topic, prefix)
 	})
 	figure := map[string]int{"published": several, "kept": n}
 	switch {
@@ -79,6 +82,8 @@ func (p *probe) severalRetained(ctx context.Context, keeper *broker.Client) (err
 	case n < several:
 		p.d.Add(name, diagnosis.Warn, fmt.Sprintf("of %d more the broker keeps %d: it limits their number, and who comes later does not hear of those that it leaves out", several, n),
 			"raise the limit (EMQX: max_retained_messages 0)", figure)
+	case p.unmarked:
+		p.d.Add(name, diagnosis.Warn, "kept, and sent without the mark of a retained message: the node takes a retained sample for a new one at each connect", "do not retain samples, or give them ids", figure)
 	default:
 		p.d.Add(name, diagnosis.OK, "kept, and sent to subscriptions with a wildcard, too", "", figure)
 	}
@@ -117,7 +122,20 @@ func (p *probe) untilMark(ctx context.Context, in *inbox, n, limit int) (int, er
 // subscription to filter. A busy broker may send others late, and the message itself as a new
 // one, as mochi does that has acknowledged it before.
 func (p *probe) finds(ctx context.Context, topic, filter string) (bool, error) {
-	return p.delivers(ctx, filter, p.qos, func(m broker.Message) bool { return m.Topic == topic && m.Retained })
+	return p.delivers(ctx, filter, p.qos, func(m broker.Message) bool { return m.Topic == topic && (m.Retained || p.unmarked) })
+}
+
+// findsUnmarked reports whether the broker keeps the message of a topic and sends it without the
+// mark of a retained message. The first of two new subscriptions may be sent it as a new one.
+func (p *probe) findsUnmarked(ctx context.Context, topic string) (found bool, err error) {
+	p.unmarked = true
+	for range 2 {
+		if found, err = p.finds(ctx, topic, topic); err != nil || !found {
+			p.unmarked = false
+			break
+		}
+	}
+	return found, err
 }
 
 // delivers reports whether the broker sends a certain message to a new subscription to filter.

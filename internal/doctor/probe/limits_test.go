@@ -82,3 +82,10 @@ func TestSlowQueue(t *testing.T) {
 	p.run(ctx, func(*broker.Client, *inbox) {}, p.session, p.payload)
 	expect(t, p.d, "warn queue while away: of 3000 messages for a client that was away ", "came within 50ms", "ok largest message")
 }
+
+// A broker may keep messages and send them without their mark.
+func TestUnmarked(t *testing.T) {
+	p := probeOf(brokertest.New(t, (&brokertest.Lacking{Unmarked: true}).Start))
+	p.run(t.Context(), func(*broker.Client, *inbox) {}, p.retained)
+	expect(t, p.d, "warn retained messages: kept, and sent without the mark of a retained message")
+}

@@ -37,9 +37,9 @@ type Limits struct {
 	Answer  time.Duration // a message back, once the broker has acknowledged it
 	Quiet   time.Duration // without another message: no more will arrive
 	Sending time.Duration // probeQueue messages
-}
 	Queue   time.Duration // those of them that the broker has kept, after the first
 
+}
 // Patient returns the usual limits multiplied by times.
 func Patient(times int) Limits {
 	n := time.Duration(times)
@@ -59,6 +59,8 @@ type probe struct {
 	unfit  string // why the broker is none for a fleet, by the test of retained messages; "": it may be one
 
 	publisher *broker.Publisher
+	unmarked bool // the broker sends retained messages without their mark
+
 }
 
 // newProbe returns a probe with a random topic.
