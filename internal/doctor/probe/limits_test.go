@@ -89,3 +89,20 @@ func TestUnmarked(t *testing.T) {
 	p.run(t.Context(), func(*broker.Client, *inbox) {}, p.retained)
 	expect(t, p.d, "warn retained messages: kept, and sent without the mark of a retained message")
 }
+
+// A limit of connections is reported once, with its name.
+func TestTooFewConnections(t *testing.T) {
+	p := probeOf(brokertest.New(t, (&brokertest.Lacking{Clients: 2}).Start))
+	p.run(t.Context(), func(*broker.Client, *inbox) {}, p.retained, p.shared, p.payload)
+	expect(t, p.d, "ok broker: a connection takes", "(mosquitto: max_connections)")
+	if len(p.d.Findings) != 2 {
+		t.Errorf("want two findings:\n%s", p.d)
+	}
+}
+
+// A broker that takes the user name for the client identifier ends one connection for another.
+func TestTakenForOne(t *testing.T) {
+	p := probeOf(brokertest.New(t, (&brokertest.Lacking{One: true}).Start))
+	p.run(t.Context(), func(*broker.Client, *inbox) {}, p.retained)
+	expect(t, p.d, "fail broker: it ends a connection when a second one", "use_username_as_clientid")
+}

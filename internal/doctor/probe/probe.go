@@ -18,6 +18,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,8 +39,8 @@ type Limits struct {
 	Quiet   time.Duration // without another message: no more will arrive
 	Sending time.Duration // probeQueue messages
 	Queue   time.Duration // those of them that the broker has kept, after the first
-
 }
+
 // Patient returns the usual limits multiplied by times.
 func Patient(times int) Limits {
 	n := time.Duration(times)
@@ -58,9 +59,9 @@ type probe struct {
 	named  int    // processes that answer by the name of the node
 	unfit  string // why the broker is none for a fleet, by the test of retained messages; "": it may be one
 
-	publisher *broker.Publisher
 	unmarked bool // the broker sends retained messages without their mark
 
+	publisher *broker.Publisher
 }
 
 // newProbe returns a probe with a random topic.
@@ -114,15 +115,26 @@ func (p *probe) run(ctx context.Context, inspect func(*broker.Client, *inbox), t
 		return
 	}
 	defer p.publisher.Close()
+	if errors.Is(p.unsubscribe(ctx, first, p.topic+"/echo"), mqtt.ErrLost) {
+		d.Fail("broker", "it ends a connection when a second one with another client_id comes: it takes the two for one client", "if it takes the user name for the client identifier (mosquitto: use_username_as_clientid), each command ends the daemon's connection: give commands a user of their own, as by EDGE_MQTT_USERNAME")
+		return
+	}
 	if err := p.roundTrip(ctx, first, echoes, connected); err != nil {
 		d.Fail("broker", err.Error(), "let user "+p.user()+" read and write "+p.owner+"/#; the daemon needs the same. For a broker that allows QoS 0 alone set mqtt.qos: 0")
 		return
 	}
 	inspect(first, echoes)
 	for _, test := range tests {
-		if err := test(ctx); err != nil && ctx.Err() == nil {
-			d.Fail("broker", err.Error(), "the broker or the network failed during the test: try again, and see the broker's log")
+		err := test(ctx)
+		if err == nil || ctx.Err() != nil {
+			continue
 		}
+		const advice = "the broker or the network failed during the test: try again, and see the broker's log"
+		if errors.Is(err, errConnect) {
+			d.Fail("broker", err.Error()+": the tests that are missing here were not done", advice+"; or the broker limits connections, and a test needs four (mosquitto: max_connections)")
+			break
+		}
+		d.Fail("broker", err.Error(), advice)
 	}
 	if ctx.Err() != nil {
 		d.Fail("broker", "the time for all tests was over: those that are missing here were not done", "edge doctor --patience N takes N times as long; a slow way to the broker needs it")
@@ -145,11 +157,14 @@ func (p *probe) user() string {
 	return p.cfg.MQTT.Username
 }
 
+// errConnect is a connection that the broker or the network refuses.
+var errConnect = errors.New("connect")
+
 // connect connects to the broker.
 func (p *probe) connect(ctx context.Context, o broker.Options) (*broker.Client, error) {
 	c, err := broker.Dial(ctx, p.cfg.MQTT, o)
 	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("connect to %s: %w", strings.Join(p.cfg.MQTT.Servers, ", "), err)
+		err = fmt.Errorf("%w to %s: %w", errConnect, strings.Join(p.cfg.MQTT.Servers, ", "), err)
 	}
 	return c, err
 }
