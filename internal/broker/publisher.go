@@ -48,11 +48,11 @@ type publish struct {
 	token   paho.Token // of the latest attempt
 }
 
-// Listener has the subscriptions of a Publisher. The zero value has none.
+// Listener has the subscriptions of a Publisher, and functions that may be nil. The zero value has none.
 type Listener struct {
 	Filters   []string // subscribed to at QoS 0, on every connection
 	Receive   func(topic string, payload []byte, retained bool)
-	Connected func() // called on every connection, before it subscribes; may be nil
+	Connected func() // called on every connection, before it subscribes
 }
 
 // NewPublisher connects to the first server of cfg that answers. When it returns, the
@@ -76,10 +76,11 @@ func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, listen Listene
 // closed when the connection is lost.
 func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, subscribed []paho.Token, err error) {
 	lost = make(chan struct{})
-	c, err := Connect(ctx, p.cfg, Options{
-		Receive: func(m Message) { p.listen.Receive(m.Topic, m.Payload, m.Retained) },
-		lost:    func() { close(lost) },
-	})
+	o := Options{lost: func() { close(lost) }}
+	if p.listen.Receive != nil { // a broker may also send what nobody has subscribed to
+		o.Receive = func(m Message) { p.listen.Receive(m.Topic, m.Payload, m.Retained) }
+	}
+	c, err := Connect(ctx, p.cfg, o)
 	if err != nil {
 		return nil, nil, err
 	}

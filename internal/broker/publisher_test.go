@@ -195,3 +195,33 @@ func TestPublisherIsSubscribed(t *testing.T) {
 		t.Error("it returns before the broker has answered the subscription")
 	}
 }
+
+// A broker may send messages to which nobody has subscribed; a publisher without subscriptions drops them.
+func TestPublisherIsSentAMessage(t *testing.T) {
+	cfg := brokertest.Config(brokertest.Scripted(t, func(asked packets.ControlPacket, send func(packets.ControlPacket)) {
+		switch p := asked.(type) {
+		case *packets.ConnectPacket:
+			send(packets.NewControlPacket(packets.Connack))
+		case *packets.PublishPacket:
+			message := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+			message.TopicName = "edge/pi1/state"
+			send(message)
+			answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+			answer.MessageID = p.MessageID
+			send(answer)
+		}
+	}))
+	p, err := broker.NewPublisher(t.Context(), cfg, 1, broker.Listener{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for range 10 { // the later ones are acknowledged behind the messages before
+		if err := p.Publish(t.Context(), "sensors/a", nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
