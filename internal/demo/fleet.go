@@ -134,7 +134,7 @@ func (f *fleetDemo) next() []dataset.Row {
 	}
 	chunk := make([]dataset.Row, roundRows)
 	for i := range chunk {
-		f.sensors.rows.Next(&chunk[i]) // of a Waveform: never an error
+		f.sensors.rows.Next(&chunk[i]) // of machines: never an error
 	}
 	return chunk
 }
