@@ -3,7 +3,6 @@ package dataset
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -415,15 +414,12 @@ func TestCommandsForOtherTimes(t *testing.T) {
 			}
 			continue
 		}
-		if _, err := exec.LookPath("awk"); err != nil {
-			t.Skip(err)
-		}
-		made, err := exec.CommandContext(t.Context(), "sh", "-c", command+" "+path).Output()
+		made, err := files.Shell(t, "awk", command+" "+path)
 		if err != nil || !isCommand || !strings.HasSuffix(s.Tally.String(), s.Tally.Times) {
 			t.Errorf("%s: %s: %v", name, s.Tally, err)
 			continue
 		}
-		table, err := LoadTable(files.Write(t, "made.csv", string(made)), of)
+		table, err := LoadTable(files.Write(t, "made.csv", made), of)
 		if err != nil || len(table.Origins) != 10 || table.Tally.Late > 0 || table.Tally.Gaps > 0 || !strings.HasPrefix(table.Origins[0].ID, tc.first) || table.Tally.Times != "" {
 			t.Errorf("%s: %v, %v, %+v", name, err, table.Tally, table.Origins)
 		}
@@ -452,14 +448,11 @@ func TestLabelsOfFewRows(t *testing.T) {
 	if want := "3 mixed); 3 of 300 rows have a label, and windows need it on 90 % of theirs"; !ok || !strings.Contains(before, want) {
 		t.Fatalf("%v, want %q", err, want)
 	}
-	if _, err := exec.LookPath("awk"); err != nil {
-		t.Skip(err)
-	}
-	filled, err := exec.CommandContext(t.Context(), "sh", "-c", command+" "+path).Output()
+	filled, err := files.Shell(t, "awk", command+" "+path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := LoadTable(files.Write(t, "filled.csv", string(filled)), of)
+	table, err := LoadTable(files.Write(t, "filled.csv", filled), of)
 	if err != nil || len(table.Labels) != 30 || fmt.Sprint(table.Classes) != "[idle run]" {
 		t.Errorf("%+v, %v", table, err)
 	}

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -54,15 +53,12 @@ func TestColumnsThatAreClasses(t *testing.T) {
 	if want := "one of the columns 3-5 is 1 in each row, as if they were the classes of one label, and all but the last count as features"; err != nil || !ok || !ok2 || before != want {
 		t.Fatalf("%q, %v; want %q", s.Warning, err, want)
 	}
-	if _, err := exec.LookPath("awk"); err != nil {
-		t.Skip(err)
-	}
-	made, err := exec.CommandContext(t.Context(), "sh", "-c", "awk"+command+" "+path).Output()
+	made, err := files.Shell(t, "awk", "awk"+command+" "+path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err = Summarize(files.Write(t, "made.csv", string(made)), Format{})
-	if want := []string{"a fault", "idle", "run"}; err != nil || fmt.Sprint(s.Classes) != fmt.Sprint(want) || s.Warning != "" || !strings.HasPrefix(string(made), "x;kind;label\n0;1;run\n") {
+	s, err = Summarize(files.Write(t, "made.csv", made), Format{})
+	if want := []string{"a fault", "idle", "run"}; err != nil || fmt.Sprint(s.Classes) != fmt.Sprint(want) || s.Warning != "" || !strings.HasPrefix(made, "x;kind;label\n0;1;run\n") {
 		t.Errorf("%q: classes %q, %q, %v", made[:40], s.Classes, s.Warning, err)
 	}
 	for name, text := range map[string]string{

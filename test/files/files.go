@@ -1,4 +1,4 @@
-// Package files writes the files and certificates of tests, and compares texts with files of the tree.
+// Package files writes the files and certificates of tests, runs commands on them, and compares texts with files of the tree.
 package files
 
 import (

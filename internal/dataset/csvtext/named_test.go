@@ -1,7 +1,6 @@
 package csvtext
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -34,10 +33,7 @@ func TestNamedCells(t *testing.T) {
 		}
 		_, command, _ := strings.Cut(err.Error(), "a name before each value: want CSV with a header line; ")
 		command, _, ok := strings.Cut(command, " FILE >FILE.csv makes it")
-		if _, err := exec.LookPath("sed"); err != nil {
-			t.Skip(err)
-		}
-		if out, err := exec.CommandContext(t.Context(), "sh", "-c", command+" "+files.Write(t, "data", text)).Output(); !ok || err != nil || string(out) != want {
+		if out, err := files.Shell(t, "sed", command+" "+files.Write(t, "data", text)); !ok || err != nil || out != want {
 			t.Errorf("%q: %s: %q, %v, want %q", text, command, out, err, want)
 		}
 	}
