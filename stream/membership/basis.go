@@ -44,7 +44,7 @@ func (m *Member) shares() bool { return m.cfg.Basis == BasisShared && !m.cfg.Fol
 
 // receiveBasis takes an encoded common basis.
 func (m *Member) receiveBasis(now time.Time, data []byte, retained bool) {
-	c, err := fleet.DecodeCommon(data)
+	c, err := decode(fleet.DecodeCommon, data)
 	switch {
 	case err != nil:
 		m.refuse(now, Malformed, BasisName, err)

@@ -221,3 +221,14 @@ func TestForgetsAllParts(t *testing.T) {
 		t.Errorf("removed are %q of %d parts", topics, len(parts))
 	}
 }
+
+// A panic of a decoder is an error: a retained message must not end the program at each start.
+func TestDecodePanics(t *testing.T) {
+	got, err := decode(func(data []byte) (*int, error) { v := int(data[1]); return &v, nil }, []byte{1})
+	if got != nil || err == nil || !strings.HasPrefix(err.Error(), "panic: ") {
+		t.Errorf("decode = %v, %v", got, err)
+	}
+	if got, err = decode(func(data []byte) (*int, error) { v := int(data[0]); return &v, nil }, []byte{1}); err != nil || *got != 1 {
+		t.Errorf("decode = %v, %v", got, err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"edge/online"
 	"edge/online/fleet"
 )
 
@@ -111,7 +112,7 @@ func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
 		m.receiveBasis(now, data, retained)
 		return
 	}
-	c, err := fleet.Decode(data)
+	c, err := decode(fleet.Decode, data)
 	reason := Malformed
 	switch {
 	case len(data) > fleet.MaxBytes:
@@ -132,6 +133,13 @@ func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
 		p.unread = reason
 	}
 	m.refuse(now, reason, name, err)
+}
+
+// decode calls of with data. A panic is its error: the broker would send the message again
+// after every restart.
+func decode[T any](of func(data []byte) (*T, error), data []byte) (v *T, err error) {
+	defer online.Recover(&err)
+	return of(data)
 }
 
 // put adds a contribution of another member to the set. An older version counts if another
