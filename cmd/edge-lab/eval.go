@@ -192,7 +192,7 @@ func (e *labEvaluation) run(ctx context.Context, files []string, out, errOut io.
 
 // compare judges soft-max regression on the rows that the evaluation judges.
 func (e *labEvaluation) compare(ctx context.Context, path string) (*report.Report, error) {
-	d, rows, cfg, classes, err := e.Usable(path)
+	d, rows, cfg, classes, err := e.Usable(ctx, path)
 	if err != nil {
 		return nil, err
 	}

@@ -240,7 +240,7 @@ func TestGenerate(t *testing.T) {
 		if code != exit.OK || errOut != "" {
 			t.Fatalf("generate %s exits with %d: %s", p.name, code, errOut)
 		}
-		s, err := dataset.Summarize(files.Write(t, p.name+".csv", out), dataset.Format{})
+		s, err := dataset.Summarize(t.Context(), files.Write(t, p.name+".csv", out), dataset.Format{})
 		if err != nil || s.Rows != 1000 || s.Gaps != 0 || len(s.Classes) < 2 {
 			t.Errorf("generate %s: %+v, %v", p.name, s, err)
 		}

@@ -22,7 +22,7 @@ func TestAlikeLabels(t *testing.T) {
 		"1,2,ok\n3,4,OK\n5,6,OK\n": `; no other line has its label "ok"; --header yes if it names the columns; the labels "OK" and "ok" are two classes`,
 	} {
 		path := files.Write(t, "data.csv", text)
-		summary, err := Summarize(path, Format{})
+		summary, err := Summarize(t.Context(), path, Format{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -317,7 +317,7 @@ func TestDatasetGzip(t *testing.T) {
 	text := "x,y,label\n" + strings.Repeat("1,2,class0\n3,4,class1\n5,6,class2\n", 20)
 	packed := files.Gzip(t, text)
 	path := files.Write(t, "table.csv.gz", packed)
-	summary, err := Summarize(path, Format{})
+	summary, err := Summarize(t.Context(), path, Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestDatasetGzip(t *testing.T) {
 		t.Errorf("name %q, want table", name)
 	}
 	cut := files.Write(t, "cut.csv.gz", packed[:len(packed)/2])
-	if _, err := Summarize(cut, Format{}); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "the packed file ends too early: copy it again") {
+	if _, err := Summarize(t.Context(), cut, Format{}); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "the packed file ends too early: copy it again") {
 		t.Errorf("a cut file gives %v, want an unexpected end", err)
 	}
 }

@@ -348,7 +348,7 @@ func TestRawGolden(t *testing.T) {
 			if testing.Short() {
 				t.Skip("reads a whole data set")
 			}
-			s, err := Summarize(sharedFile(t, tc.file), Format{Raw: tc.raw})
+			s, err := Summarize(t.Context(), sharedFile(t, tc.file), Format{Raw: tc.raw})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -402,7 +402,7 @@ func TestCommandsForOtherTimes(t *testing.T) {
 		}
 		path := files.Write(t, "data.csv", b.String())
 		of := Format{Raw: rawOf([]string{"x"}, byCount(10, 10))}
-		s, err := Summarize(path, of)
+		s, err := Summarize(t.Context(), path, of)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -27,7 +27,7 @@ func TestRisingFeatures(t *testing.T) {
 		"of a model":  {Format{Features: []string{"row", "x"}}, ""},
 		"rising text": {Format{Label: "row", Ignore: []string{"t", "label"}}, ""},
 	} {
-		s, err := Summarize(path, c.format)
+		s, err := Summarize(t.Context(), path, c.format)
 		if err != nil || !strings.HasPrefix(s.Warning, c.want) || (c.want == "") != (s.Warning == "") {
 			t.Errorf("%s: %q, %v; want %q", name, s.Warning, err, c.want)
 		}
@@ -42,7 +42,7 @@ func TestRisingTimes(t *testing.T) {
 		for i := range 40 {
 			fmt.Fprintf(&b, "%d,%d,%c\n", i, i%7, "ab"[i%2])
 		}
-		s, err := Summarize(files.Write(t, "data.csv", b.String()), Format{})
+		s, err := Summarize(t.Context(), files.Write(t, "data.csv", b.String()), Format{})
 		if want := "--ignore " + flag + " leaves it out; of rows that a sensor sends one after the other edge config sample --from FILE --time " + flag + " proposes windows"; err != nil || !strings.HasSuffix(s.Warning, want) {
 			t.Errorf("%q, %v; want %q", s.Warning, err, want)
 		}

@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -63,8 +65,9 @@ func Try(path string, f Format, twice bool) error {
 	return d.Close()
 }
 
-// Summarize counts the rows of a file and collects its labels, before it is read again.
-func Summarize(path string, f Format) (Summary, error) {
+// Summarize counts the rows of a file and collects its labels, before it is read again. Once ctx ends
+// it returns the error of ctx.
+func Summarize(ctx context.Context, path string, f Format) (Summary, error) {
 	if err := ReadTwice(path); err != nil {
 		return Summary{}, err
 	}
@@ -81,7 +84,7 @@ func Summarize(path string, f Format) (Summary, error) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
+		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return Summary{}, err
 		}
 		lacks := slices.ContainsFunc(row.X, math.IsNaN)

@@ -28,7 +28,7 @@ func TestFeaturesThatTellTheLabel(t *testing.T) {
 		"left out":   {Format{Ignore: []string{"code"}}, ""},
 		"of a model": {Format{Features: []string{"code", "x"}}, ""},
 	} {
-		if s, err := Summarize(path, c.format); err != nil || s.Warning != c.want {
+		if s, err := Summarize(t.Context(), path, c.format); err != nil || s.Warning != c.want {
 			t.Errorf("%s: %q, %v; want %q", name, s.Warning, err, c.want)
 		}
 		if table, err := LoadTable(path, c.format); err != nil || table.Warning != c.want {
@@ -47,7 +47,7 @@ func TestColumnsThatAreClasses(t *testing.T) {
 		fmt.Fprintf(&single, "%d;1;%d;%d;%d\n", i%7, i%2, 1-i%2, k/2)
 	}
 	path := files.Write(t, "data.csv", b.String())
-	s, err := Summarize(path, Format{})
+	s, err := Summarize(t.Context(), path, Format{})
 	before, command, ok := strings.Cut(s.Warning, ": awk")
 	command, ok2 := strings.CutSuffix(command, " FILE >FILE.csv makes one column of them")
 	if want := "one of the columns 3-5 is 1 in each row, as if they were the classes of one label, and all but the last count as features"; err != nil || !ok || !ok2 || before != want {
@@ -57,7 +57,7 @@ func TestColumnsThatAreClasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err = Summarize(files.Write(t, "made.csv", made), Format{})
+	s, err = Summarize(t.Context(), files.Write(t, "made.csv", made), Format{})
 	if want := []string{"a fault", "idle", "run"}; err != nil || fmt.Sprint(s.Classes) != fmt.Sprint(want) || s.Warning != "" || !strings.HasPrefix(made, "x;kind;label\n0;1;run\n") {
 		t.Errorf("%q: classes %q, %q, %v", made[:40], s.Classes, s.Warning, err)
 	}
@@ -65,7 +65,7 @@ func TestColumnsThatAreClasses(t *testing.T) {
 		"sensors of 0 and 1": "x;kind;a;b;alarm\n" + single.String(),
 		"no header":          strings.SplitN(b.String(), "\n", 2)[1],
 	} {
-		if s, err := Summarize(files.Write(t, "data.csv", text), Format{}); err != nil || strings.Contains(s.Warning, "columns 3-5") {
+		if s, err := Summarize(t.Context(), files.Write(t, "data.csv", text), Format{}); err != nil || strings.Contains(s.Warning, "columns 3-5") {
 			t.Errorf("%s: %q, %v", name, s.Warning, err)
 		}
 	}

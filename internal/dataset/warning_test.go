@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"edge/test/files"
 )
 
 // Spaces separate the cells of a file without another separator, however many they are.
@@ -78,14 +82,14 @@ func TestLabelsThatAreNoClasses(t *testing.T) {
 		"levels":    {func(i int) string { return fmt.Sprintf("%.1f", float64(i%5)/2) }, ""},
 	} {
 		write(c.label)
-		s, err := Summarize(path, Format{})
+		s, err := Summarize(t.Context(), path, Format{})
 		if err != nil || s.Warning != c.want {
 			t.Errorf("%s: %q, %v, want %q", name, s.Warning, err, c.want)
 		}
 		if table, err := LoadTable(path, Format{}); err != nil || table.Warning != c.want {
 			t.Errorf("%s: a table with %q, %v, want %q", name, table.Warning, err, c.want)
 		}
-		if s, err := Summarize(path, Format{Label: "z"}); err != nil || s.Warning != "" {
+		if s, err := Summarize(t.Context(), path, Format{Label: "z"}); err != nil || s.Warning != "" {
 			t.Errorf("%s, as told: %q, %v", name, s.Warning, err)
 		}
 	}
@@ -104,12 +108,21 @@ func TestFeaturesThatAreCalledALabel(t *testing.T) {
 		if err := os.WriteFile(path, []byte(header+"\n"+strings.Repeat("1,2,0\n0,1,1\n", 20)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := Summarize(path, Format{}); err != nil || s.Warning != want {
+		if s, err := Summarize(t.Context(), path, Format{}); err != nil || s.Warning != want {
 			t.Errorf("%s: %q, %v, want %q", header, s.Warning, err, want)
 		}
 		names := strings.Split(header, ",")[:2]
-		if s, err := Summarize(path, Format{Features: names, OwnLabel: strings.Split(header, ",")[2]}); err != nil || s.Warning != "" {
+		if s, err := Summarize(t.Context(), path, Format{Features: names, OwnLabel: strings.Split(header, ",")[2]}); err != nil || s.Warning != "" {
 			t.Errorf("%s, as configured: %q, %v", header, s.Warning, err)
 		}
+	}
+}
+
+// A command that is interrupted reads no further.
+func TestSummarizeEndsWithItsContext(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Summarize(ended, files.Write(t, "table.csv", "x,label\n1,a\nword,a\n"), Format{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
 	}
 }

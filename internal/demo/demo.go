@@ -48,7 +48,7 @@ type site struct {
 // Run runs the demo until its length, the end of the file or ctx, then prints a
 // summary on out.
 func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
-	sensors, err := d.openSensors(errOut)
+	sensors, err := d.openSensors(ctx, errOut)
 	if err != nil {
 		return err
 	}

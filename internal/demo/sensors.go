@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -37,7 +38,7 @@ type sensors struct {
 
 // openSensors opens the data file, or returns the simulated sensors. It reports rows that are
 // left out on errOut.
-func (d *Config) openSensors(errOut io.Writer) (*sensors, error) {
+func (d *Config) openSensors(ctx context.Context, errOut io.Writer) (*sensors, error) {
 	if d.Signals {
 		s := &sensors{name: "vibration", classes: states, labels: labelFraction, close: func() error { return nil }}
 		s.features = vibrationStream().FeatureNames()
@@ -57,7 +58,7 @@ func (d *Config) openSensors(errOut io.Writer) (*sensors, error) {
 	if err := d.Data.Check(); err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}
-	summary, err := dataset.Summarize(d.File, d.Data.Format)
+	summary, err := dataset.Summarize(ctx, d.File, d.Data.Format)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func TestPaceOfSlowRates(t *testing.T) {
 // The default configuration makes one sample of two messages.
 func TestVibrationStream(t *testing.T) {
 	d := Config{Signals: true, Seed: 1}
-	s, err := d.openSensors(io.Discard)
+	s, err := d.openSensors(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -208,8 +208,8 @@ func (e *Evaluation) ordered(d *dataset.File, s dataset.Selection) (dataset.Rows
 
 // Usable opens a file and returns the rows of the first order that can be learnt,
 // and the configuration of the model that learns them. The caller closes the file.
-func (e *Evaluation) Usable(path string) (d *dataset.File, rows dataset.Rows, cfg online.Config, classes []string, err error) {
-	columns, err := dataset.Summarize(path, e.Data.Of(e.learnt.Features))
+func (e *Evaluation) Usable(ctx context.Context, path string) (d *dataset.File, rows dataset.Rows, cfg online.Config, classes []string, err error) {
+	columns, err := dataset.Summarize(ctx, path, e.Data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, nil, cfg, nil, err
 	}

@@ -36,19 +36,21 @@ var ErrInterrupted = errors.New("interrupted")
 
 // await returns the error of f, or ErrInterrupted once the context ends.
 func await(ctx context.Context, f func() error) error {
-	err := timing.Await(ctx, f)
+	return interrupted(ctx, timing.Await(ctx, f))
+}
+
+// interrupted returns ErrInterrupted in place of the error of a context.
+func interrupted(ctx context.Context, err error) error {
 	if err != nil && err == ctx.Err() {
-		err = ErrInterrupted
+		return ErrInterrupted
 	}
 	return err
 }
 
 // summarize is dataset.Summarize until the context ends.
-func summarize(ctx context.Context, path string, f dataset.Format) (s dataset.Summary, err error) {
-	if err = await(ctx, func() (err error) { s, err = dataset.Summarize(path, f); return err }); err != nil {
-		return dataset.Summary{}, err // s may still be written
-	}
-	return s, nil
+func summarize(ctx context.Context, path string, f dataset.Format) (dataset.Summary, error) {
+	s, err := dataset.Summarize(ctx, path, f)
+	return s, interrupted(ctx, err)
 }
 
 // Run passes the rows to the policy, one after the other, until they end.

@@ -37,7 +37,7 @@ func Config(ctx context.Context, paths []string, data *dataset.Options, errOut i
 			signals[path] = s
 		}
 	}
-	return sample(paths, data, signals, errOut)
+	return sample(ctx, paths, data, signals, errOut)
 }
 
 // streamFor returns a stream for a file of signals, with a window whose length had the

@@ -59,7 +59,7 @@ func TestProposeTakesTheFile(t *testing.T) {
 			}
 			continue
 		}
-		text, err := sample([]string{path}, new(dataset.Options), map[string]*signalStream{path: s}, io.Discard)
+		text, err := sample(t.Context(), []string{path}, new(dataset.Options), map[string]*signalStream{path: s}, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestProposeTakesTheFile(t *testing.T) {
 			t.Errorf("%s: %v\n%s", c.name, err, text)
 			continue
 		}
-		summary, err := dataset.Summarize(path, dataset.Format{Raw: &dataset.Raw{Stream: parsed.Streams["plug"]}, Unlabeled: true})
+		summary, err := dataset.Summarize(t.Context(), path, dataset.Format{Raw: &dataset.Raw{Stream: parsed.Streams["plug"]}, Unlabeled: true})
 		if err != nil || summary.Tally.Refused > 0 {
 			t.Errorf("%s: %v, %v", c.name, summary.Tally, err)
 		}
@@ -241,7 +241,7 @@ func TestProposeShortRecordings(t *testing.T) {
 			t.Errorf("a row each %g s: %+v, %v", step, s, err)
 			continue
 		}
-		text, err := sample([]string{path}, &data, map[string]*signalStream{path: s}, io.Discard)
+		text, err := sample(t.Context(), []string{path}, &data, map[string]*signalStream{path: s}, io.Discard)
 		if err != nil || strings.Contains(string(text), "sensors/walk/{device}") != signals || !strings.Contains(string(text), "--device subject\n") {
 			t.Errorf("a row each %g s: %v\n%s", step, err, text)
 		}
@@ -272,7 +272,7 @@ func TestProposeRelativeTimes(t *testing.T) {
 		if err != nil || s == nil {
 			t.Fatal(s, err)
 		}
-		text, err := sample([]string{path}, new(dataset.Options), map[string]*signalStream{path: s}, io.Discard)
+		text, err := sample(t.Context(), []string{path}, new(dataset.Options), map[string]*signalStream{path: s}, io.Discard)
 		if err != nil || strings.Contains(string(text), "count as seconds") != (c.says != "") || !strings.Contains(string(text), c.says) {
 			t.Errorf("from %g in steps of %g: %v\n%s", c.start, c.step, err, text)
 		}

@@ -1,6 +1,7 @@
 package propose
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +34,7 @@ type sections struct{ streams, labels, models strings.Builder }
 // sample returns a configuration with a stream and a model for each data file, for the messages
 // that `edge replay` publishes of it. signals has the proposed streams of the files of signals, by
 // path. Warnings go to errOut.
-func sample(paths []string, data *dataset.Options, signals map[string]*signalStream, errOut io.Writer) ([]byte, error) {
+func sample(ctx context.Context, paths []string, data *dataset.Options, signals map[string]*signalStream, errOut io.Writer) ([]byte, error) {
 	var to sections
 	files := map[string]string{} // by stream
 	for _, path := range paths {
@@ -44,7 +45,7 @@ func sample(paths []string, data *dataset.Options, signals map[string]*signalStr
 		files[name] = path
 		if s := signals[path]; s != nil {
 			s.write(path, &to)
-		} else if err := to.writeSamples(path, data, errOut); err != nil {
+		} else if err := to.writeSamples(ctx, path, data, errOut); err != nil {
 			return nil, err
 		}
 	}
@@ -61,8 +62,8 @@ streams:
 }
 
 // writeSamples writes the stream of a file of samples, its labels and its model.
-func (to *sections) writeSamples(path string, data *dataset.Options, errOut io.Writer) error {
-	summary, err := dataset.Summarize(path, data.Of(nil))
+func (to *sections) writeSamples(ctx context.Context, path string, data *dataset.Options, errOut io.Writer) error {
+	summary, err := dataset.Summarize(ctx, path, data.Of(nil))
 	if err != nil {
 		return err
 	}

@@ -227,8 +227,10 @@ func playRaw(ctx context.Context, src *Source, p *Player, raw *RawSource, mqtt m
 		return nil, exit.With(exit.Usage, errors.New("the payloads have no times, so that the ids of the daemon's samples are not known: give --ahead 0, which waits for no predictions, a --rate, and no --labels delayed"))
 	}
 	p.leaveWords(raw.format)
-	summary, err := dataset.Summarize(src.Path, raw.format)
-	if err != nil && !errors.Is(err, dataset.ErrNoSample) {
+	summary, err := dataset.Summarize(ctx, src.Path, raw.format)
+	if ctx.Err() != nil {
+		return nil, nil // interrupted: no row so far
+	} else if err != nil && !errors.Is(err, dataset.ErrNoSample) {
 		return nil, err
 	}
 	if len(summary.Classes) == 0 && summary.Tally.Mixed > 0 {

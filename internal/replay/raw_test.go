@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"edge/internal/broker/embedded"
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/test/files"
@@ -152,6 +153,11 @@ func TestReplayWithoutLabels(t *testing.T) {
 	const labelled, plain = "t,device,x,label\n1,p7,1,a\n2,p7,2,\n", "t,device,x,label\n1,p7,1,\n2,p7,2,\n"
 	const state = "inputs: {i: {topics: [lab/+/x], topic_template: 'lab/{device}/x', signals: [x]%s}}, hold: {on: any}"
 	row := `topics: [lab/+/x], topic_template: "lab/{device}/x", signals: [x]`
+	b, err := embedded.Start("127.0.0.1:0", embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
 	for name, tc := range map[string]struct {
 		stream, text, labels string
 		refused              bool
@@ -166,10 +172,9 @@ func TestReplayWithoutLabels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := routed(t, tc.stream+"}, l: {topics: [lab/+/x/label], features: [y]")
+			cfg.MQTT.Servers = []string{b.URL()}
 			src := &Source{Path: tableOf(t, tc.text)}
-			ended, cancel := context.WithCancel(t.Context()) // before it connects
-			cancel()
-			_, err := File(ended, src, &Player{Labels: tc.labels, Ahead: 1, Fraction: 1}, cfg.MQTT, cfg, io.Discard)
+			_, err := File(t.Context(), src, &Player{Labels: tc.labels, Fraction: 1}, cfg.MQTT, cfg, io.Discard)
 			if refused := err != nil && strings.Contains(err.Error(), "give --labels delayed"); refused != tc.refused || err != nil && !refused {
 				t.Errorf("error %v, want one: %v", err, tc.refused)
 			}

@@ -81,11 +81,20 @@ func TestClockBeginsWithTheFirstRow(t *testing.T) {
 
 // A replay that is interrupted while it reads the file for the first time reads no further.
 func TestReplayEndsWithinTheFirstReading(t *testing.T) {
-	src := &Source{Path: tableOf(t, "x,label\n1,a\nword,a\n")}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if reports, err := File(ended, src, &Player{Labels: "inline", Fraction: 1}, mqtt.Config{}, nil, io.Discard); reports != nil || err != nil {
-		t.Errorf("%v, %v: the second row was read", reports, err)
+	signals := routed(t, `topics: [lab/rows], signals: [x]`)
+	for name, tc := range map[string]struct {
+		text string
+		cfg  *config.Config
+	}{
+		"samples": {"x,label\n1,a\nword,a\n", nil},
+		"signals": {"ts,x,label\n1,1,a\n2,word,a\n", signals},
+	} {
+		src := &Source{Path: tableOf(t, tc.text)}
+		if reports, err := File(ended, src, &Player{Labels: "inline", Fraction: 1}, mqtt.Config{}, tc.cfg, io.Discard); reports != nil || err != nil {
+			t.Errorf("%s: %v, %v: the second row was read", name, reports, err)
+		}
 	}
 }
 
@@ -242,7 +251,7 @@ func TestWordsOfAReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := dataset.Summarize(src.Path, format); err != nil || strings.Join(s.Classes, " ") != "ok worn" {
+	if s, err := dataset.Summarize(t.Context(), src.Path, format); err != nil || strings.Join(s.Classes, " ") != "ok worn" {
 		t.Errorf("classes %q, %v", s.Classes, err)
 	}
 	cfg = harness.Parsed(t, strings.Replace(harness.Minimal, "features: [rms, kurtosis, peak_hz]", "signals: [rms], window: {length: message, max_gap: 1s}", 1)+words)
@@ -252,7 +261,7 @@ func TestWordsOfAReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer raw.File.Close()
-	if s, err := dataset.Summarize(src.Path, raw.format); err != nil || strings.Join(s.Classes, " ") != "ok worn" {
+	if s, err := dataset.Summarize(t.Context(), src.Path, raw.format); err != nil || strings.Join(s.Classes, " ") != "ok worn" {
 		t.Errorf("classes %q, %v", s.Classes, err)
 	}
 }
@@ -270,7 +279,7 @@ func TestSwappedNamesOfAReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.leaveWords(format)
-	if s, err := dataset.Summarize(src.Path, format); err != nil || strings.Join(s.Classes, " ") != "ok" || p.class("ok") != "worn" {
+	if s, err := dataset.Summarize(t.Context(), src.Path, format); err != nil || strings.Join(s.Classes, " ") != "ok" || p.class("ok") != "worn" {
 		t.Errorf("sends %q, of which the daemon makes %q, %v", s.Classes, p.class("ok"), err)
 	}
 }

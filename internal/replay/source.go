@@ -172,8 +172,7 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 		p.classes = codec.NewLabelMap(cfg.Streams[stream].LabelMap)
 	}
 	p.leaveWords(format)
-	var summary dataset.Summary
-	err = timing.Await(ctx, func() (err error) { summary, err = dataset.Summarize(src.Path, format); return err })
+	summary, err := dataset.Summarize(ctx, src.Path, format)
 	if ctx.Err() != nil {
 		return nil, nil // interrupted: no row so far
 	} else if err != nil {
