@@ -72,33 +72,32 @@ func spanWords(s signal.Span) string {
 	return SpanText(s)
 }
 
-// cutGroups lists splits that each hold out whole groups of rows. What is learnt is in the
+// cutGroups returns splits that each hold out whole groups of rows. What is learnt is in the
 // order of a permutation.
-func (s *Splits) cutGroups(t *dataset.Table) ([]split, error) {
+func (s *Splits) cutGroups(t *dataset.Table) (cuts, error) {
 	switch {
 	case s.By == SplitBlock && !t.Raw:
-		return nil, fmt.Errorf("%s: --split block finds recordings by the silences between rows of signals, which samples do not have: give the file of signals, and -c with a stream that has them; or hold out samples by a column that names their recordings: --split device --device NAME", t.Name)
+		return cuts{}, fmt.Errorf("%s: --split block finds recordings by the silences between rows of signals, which samples do not have: give the file of signals, and -c with a stream that has them; or hold out samples by a column that names their recordings: --split device --device NAME", t.Name)
 	case t.Origins == nil:
-		return nil, fmt.Errorf("%s: --split %s needs a file of signals, and -c with a stream that has them, or the column of the device: --device NAME", t.Name, s.By)
+		return cuts{}, fmt.Errorf("%s: --split %s needs a file of signals, and -c with a stream that has them, or the column of the device: --device NAME", t.Name, s.By)
 	}
 	of, names := s.groupsOf(t)
 	if len(names) < 2 {
-		return nil, fmt.Errorf("%s: --split %s: the file has %d of them, want 2 or more", t.Name, s.By, len(names))
+		return cuts{}, fmt.Errorf("%s: --split %s: the file has %d of them, want 2 or more", t.Name, s.By, len(names))
 	}
 	fold, held := s.foldGroups(names)
 	rows := rand.New(rand.NewPCG(s.Seed, 0)).Perm(len(of))
-	all := make([]split, len(held))
-	for f := range all {
-		all[f] = split{seed: s.Seed, held: held[f]}
+	return cuts{len(held), (len(held) - 1) * len(rows), func(f int) split {
+		one := split{seed: s.Seed, held: held[f]}
 		for _, i := range rows {
 			if fold[of[i]] == f {
-				all[f].judge = append(all[f].judge, i)
+				one.judge = append(one.judge, i)
 			} else {
-				all[f].learn = append(all[f].learn, i)
+				one.learn = append(one.learn, i)
 			}
 		}
-	}
-	return all, nil
+		return one
+	}}, nil
 }
 
 // groupsOf returns the group of each row, its device or recording, and the names of the groups.

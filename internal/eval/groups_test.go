@@ -28,12 +28,13 @@ func TestGroupsAreHeldOut(t *testing.T) {
 		}
 		s := Splits{By: c.by, Folds: c.folds, Seed: 5}
 		all, err := s.cut("cv", table)
-		if err != nil || len(all) != c.splits {
-			t.Errorf("%+v: %d splits, %v", c, len(all), err)
+		if err != nil || all.n != c.splits {
+			t.Errorf("%+v: %d splits, %v", c, all.n, err)
 			continue
 		}
 		judges := make([]int, len(table.Labels))
-		for _, split := range all {
+		for i := range all.n {
+			split := all.at(i)
 			held := map[int]int{}
 			for _, row := range split.judge {
 				judges[row]++
@@ -55,8 +56,8 @@ func TestGroupsAreHeldOut(t *testing.T) {
 		if slices.Min(judges) != 1 || slices.Max(judges) != 1 {
 			t.Errorf("%+v: rows judge %v times", c, judges)
 		}
-		if c.held != "" && all[0].held != c.held {
-			t.Errorf("%+v: the first split is called %q", c, all[0].held)
+		if c.held != "" && all.at(0).held != c.held {
+			t.Errorf("%+v: the first split is called %q", c, all.at(0).held)
 		}
 	}
 }

@@ -41,35 +41,40 @@ type split struct {
 	held         string // the device or recordings that judge; "": rows
 }
 
-// cut lists the splits of a table. In mode holdout every repeat has a
+// cuts are the ways to cut a table. Each is made when it is needed: of a large table they would
+// not fit in memory together.
+type cuts struct {
+	n, learnt int // splits; rows that they learn together
+	at        func(i int) split
+}
+
+// cut returns the splits of a table. In mode holdout every repeat has a
 // permutation of its own; in mode cv one permutation is cut into folds.
-func (s *Splits) cut(mode string, t *dataset.Table) ([]split, error) {
+func (s *Splits) cut(mode string, t *dataset.Table) (cuts, error) {
 	if s.By != "" && s.By != SplitRows {
 		return s.cutGroups(t)
 	}
-	var all []split
-	n := len(t.Labels)
+	n, repeats := len(t.Labels), s.Repeats
 	if mode == "cv" {
-		if s.Repeats < 2 || s.Repeats > n {
-			return nil, fmt.Errorf("%d folds of %s: want 2 to %d", s.Repeats, terminal.Count(n, "row"), n)
+		if repeats < 2 || repeats > n {
+			return cuts{}, fmt.Errorf("%d folds of %s: want 2 to %d", repeats, terminal.Count(n, "row"), n)
 		}
 		rows := rand.New(rand.NewPCG(s.Seed, 0)).Perm(n)
-		for f := range s.Repeats {
-			from, to := f*n/s.Repeats, (f+1)*n/s.Repeats
-			learn := slices.Concat(rows[:from], rows[to:])
-			all = append(all, split{seed: s.Seed, learn: learn, judge: rows[from:to]})
-		}
-		return all, nil
+		begin := func(fold int) int { return int(int64(fold) * int64(n) / int64(repeats)) }
+		return cuts{repeats, (repeats - 1) * n, func(f int) split {
+			from, to := begin(f), begin(f+1)
+			return split{seed: s.Seed, learn: slices.Concat(rows[:from], rows[to:]), judge: rows[from:to]}
+		}}, nil
 	}
 	learnt := int(math.Round(s.Fraction * float64(n)))
 	if learnt == 0 || learnt == n {
-		return nil, fmt.Errorf("--train-fraction %g of %s leaves nothing to learn or to judge", s.Fraction, terminal.Count(n, "row"))
+		return cuts{}, fmt.Errorf("--train-fraction %g of %s leaves nothing to learn or to judge", s.Fraction, terminal.Count(n, "row"))
 	}
-	for r := range uint64(s.Repeats) {
-		rows := rand.New(rand.NewPCG(s.Seed+r, 0)).Perm(n)
-		all = append(all, split{seed: s.Seed + r, learn: rows[:learnt], judge: rows[learnt:]})
-	}
-	return all, nil
+	return cuts{repeats, repeats * learnt, func(r int) split {
+		seed := s.Seed + uint64(r)
+		rows := rand.New(rand.NewPCG(seed, 0)).Perm(n)
+		return split{seed: seed, learn: rows[:learnt], judge: rows[learnt:]}
+	}}, nil
 }
 
 // splits evaluates a file by repeated splits.
@@ -93,14 +98,11 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	if err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}
-	learnt := 0
-	for i := range all {
-		learnt += len(all[i].learn)
-	}
-	bar := terminal.NewProgress(errOut, learnt, table.Name)
+	bar := terminal.NewProgress(errOut, all.learnt, table.Name)
 	defer bar.Close()
 	var reports []*report.Report
-	for _, s := range all {
+	for i := range all.n {
+		s := all.at(i)
 		r, err := e.split(ctx, table, cfg, s, bar.Add)
 		if err != nil {
 			return nil, err

@@ -94,8 +94,10 @@ func TestSplits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		judged := map[int]int{}
-		for _, one := range all {
+		judged, learnt := map[int]int{}, 0
+		for i := range all.n {
+			one := all.at(i)
+			learnt += len(one.learn)
 			rows := slices.Sorted(slices.Values(append(slices.Clone(one.learn), one.judge...)))
 			if len(rows) != 23 || len(slices.Compact(rows)) != 23 {
 				t.Errorf("%s: %v and %v", mode, one.learn, one.judge)
@@ -104,10 +106,27 @@ func TestSplits(t *testing.T) {
 				judged[r]++
 			}
 		}
+		if learnt != all.learnt {
+			t.Errorf("%s: %d rows are learnt, not %d", mode, learnt, all.learnt)
+		}
 		for r := range 23 {
 			if mode == "cv" && judged[r] != 1 {
 				t.Errorf("row %d is judged %d times", r, judged[r])
 			}
+		}
+	}
+}
+
+// Each split is made when it is needed: those of a large table do not fit in memory together.
+func TestManySplits(t *testing.T) {
+	s := Splits{Fraction: 0.5, Repeats: 50_000, Seed: 3}
+	for _, mode := range []string{"holdout", "cv"} {
+		all, err := s.cut(mode, &dataset.Table{Labels: make([]int, s.Repeats)})
+		if err != nil || all.n != s.Repeats {
+			t.Fatalf("%s: %d splits, %v", mode, all.n, err)
+		}
+		if last := all.at(all.n - 1); len(last.learn)+len(last.judge) != s.Repeats || mode == "cv" && len(last.judge) != 1 {
+			t.Errorf("%s: the last split learns %d rows and judges %d", mode, len(last.learn), len(last.judge))
 		}
 	}
 }
