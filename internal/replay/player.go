@@ -377,10 +377,10 @@ func (b *playback) await(ctx context.Context, row int, silence time.Duration) er
 	}
 	since, seen := time.Now(), -1 // of the last change
 	for {
-		ready, last, misread := b.progress.state()
+		ready, last, why := b.progress.state()
 		switch {
-		case misread != "" && b.rows == 0:
-			return exit.With(exit.Usage, errors.New(misread))
+		case ready && why != "" && b.rows == 0:
+			return exit.With(exit.Usage, errors.New(why))
 		case ready && last >= row:
 			b.explained = false
 			return nil
@@ -394,7 +394,7 @@ func (b *playback) await(ctx context.Context, row int, silence time.Duration) er
 			if b.Node == "" {
 				hint = "; a broker that sends kept messages to whole topics alone, as RabbitMQ, needs -c, which names the node"
 			}
-			b.explain(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same%s", b.progress.base, hint))
+			b.explain(fmt.Sprintf("%s under %s/; --ahead 0 publishes all the same%s", why, b.progress.base, hint))
 			since = time.Now()
 		}
 		select {

@@ -201,17 +201,24 @@ func (p *progress) predicted(of modelKey, payload []byte) {
 	p.last = max(p.last, row)
 }
 
-// state returns whether a node is ready, and the highest predicted row. misread describes a model of such a node that
-// would take the values of a row for those of other features.
-func (p *progress) state() (ready bool, last int, misread string) {
+// state returns whether a node is ready, and the highest predicted row. why describes a model of such a node that
+// would take the values of a row for those of other features, or what is missing while no node is ready.
+func (p *progress) state() (ready bool, last int, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	missing := "no daemon is online"
 	for _, n := range p.nodes {
-		if n.ready() {
-			ready, misread = true, cmp.Or(misread, n.reordered)
+		switch {
+		case n.ready():
+			ready, why = true, cmp.Or(why, n.reordered)
+		case n.online:
+			missing = "no info has come (does the broker drop messages of its size?) of the daemon that is online"
 		}
 	}
-	return ready, p.last, misread
+	if !ready {
+		why = missing
+	}
+	return ready, p.last, why
 }
 
 // learnt records the number of samples that a model has learnt.

@@ -53,7 +53,7 @@ func TestFollowerOfAnotherOrder(t *testing.T) {
 		f.order = []string{"rms", "peak"}
 		f.receive("edge/a/info", []byte(`{"models":[`+models+`]}`), true)
 		f.receive("edge/a/state", []byte("offline"), true)
-		if _, _, text := f.state(); text != "" {
+		if _, _, text := f.state(); text != "no daemon is online" {
 			t.Errorf("%s, offline: %s", models, text)
 		}
 		f.receive("edge/a/state", []byte("online"), true)
@@ -62,6 +62,21 @@ func TestFollowerOfAnotherOrder(t *testing.T) {
 		}
 		if f.order = nil; f.reordered("a", []byte(`{"models":[`+models+`]}`)) != "" {
 			t.Errorf("%s: an order although names are sent", models)
+		}
+	}
+}
+
+// A daemon whose info does not come is told from one that is away.
+func TestAbsence(t *testing.T) {
+	f := newProgress("edge", "gas", nil)
+	for _, step := range []struct{ state, want string }{
+		{"", "no daemon is online"},
+		{"online", "no info has come (does the broker drop messages of its size?) of the daemon that is online"},
+		{"offline", "no daemon is online"},
+	} {
+		f.receive("edge/a/state", []byte(step.state), true)
+		if _, _, got := f.state(); got != step.want {
+			t.Errorf("state %q: %q, want %q", step.state, got, step.want)
 		}
 	}
 }
