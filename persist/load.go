@@ -69,8 +69,8 @@ func (s *Store) load(name, shape string) (*Recovered, error) {
 		}
 	default:
 		if _, err = online.ConfigOfShape(*stored); err == nil {
-			err = fmt.Errorf("%w: %s; restore the configuration, or discard the state with: edge reset --model %s",
-				ErrShape, online.ShapeChange(*stored, shape), name)
+			err = fmt.Errorf("%w: %s; restore the configuration, or discard the state with: edge reset --model %s --state %s",
+				ErrShape, online.ShapeChange(*stored, shape), name, s.name)
 		}
 	}
 	if err != nil {

@@ -25,7 +25,7 @@ func TestShape(t *testing.T) {
 	if !errors.Is(err, ErrShape) {
 		t.Fatalf("Load under another shape: %v, want %v", err, ErrShape)
 	}
-	for _, part := range []string{"inducing=50", "inducing=60", "edge reset --model m", path} {
+	for _, part := range []string{"inducing=50", "inducing=60", "edge reset --model m --state " + path} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error does not contain %q: %v", part, err)
 		}

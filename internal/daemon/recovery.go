@@ -33,7 +33,7 @@ func (d *Daemon) recoverModel(cfg *config.Config, name string) (*web.Model, erro
 	if err != nil {
 		return nil, exit.With(exit.Store, err)
 	}
-	learner, err := statefile.Learner(name, learnerConfig, kept.State)
+	learner, err := statefile.Learner(d.path, name, learnerConfig, kept.State)
 	if err != nil {
 		return nil, exit.With(exit.Store, err)
 	}

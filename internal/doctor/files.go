@@ -85,7 +85,7 @@ func (f *fileCheck) state(c *config.Config, path string) {
 	}
 	unused, err := fits(c, path)
 	for _, name := range unused {
-		f.warn(key, "%s; %s", unusedState(name), unusedAdvice(name))
+		f.warn(key, "%s; %s", unusedState(name), unusedAdvice(path, name))
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		f.unsure(key, err)
@@ -116,8 +116,8 @@ func unusedState(name string) string {
 }
 
 // unusedAdvice is the remedy for it.
-func unusedAdvice(name string) string {
-	return fmt.Sprintf("call a model %s to continue from it, or discard it: edge reset --model %[1]s", name)
+func unusedAdvice(path, name string) string {
+	return fmt.Sprintf("call a model %s to continue from it, or discard it: edge reset --model %[1]s --state %s", name, path)
 }
 
 // examineState fails on a state file from which the daemon would not start, and warns of states
@@ -131,7 +131,7 @@ func examineState(d *diagnosis.Diagnosis, cfg *config.Config) {
 	}
 	unused, err := fits(cfg, path)
 	for _, model := range unused {
-		d.Warn(name, unusedState(model), unusedAdvice(model))
+		d.Warn(name, unusedState(model), unusedAdvice(path, model))
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
@@ -173,7 +173,7 @@ func fits(c *config.Config, path string) (unused []string, err error) {
 		if err != nil {
 			return unused, err
 		}
-		if _, err := statefile.Learner(name, learner, kept.State); err != nil {
+		if _, err := statefile.Learner(path, name, learner, kept.State); err != nil {
 			return unused, err
 		}
 	}

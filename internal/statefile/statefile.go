@@ -83,14 +83,15 @@ func Vacant(store *persist.Store, name string, declared []string) bool {
 		!slices.ContainsFunc(p.Classes(), func(class string) bool { return !slices.Contains(declared, class) })
 }
 
-// Learner returns the learner of a model that is in a state, nil for a new one. Its error has the way out.
-func Learner(name string, c online.Config, state []byte) (*online.Learner, error) {
+// Learner returns the learner of a model that is in a state of the state file at path, nil for a new one. Its
+// error has the way out.
+func Learner(path, name string, c online.Config, state []byte) (*online.Learner, error) {
 	learner, err := online.RestoreOrNew(c, state)
 	switch {
 	case errors.Is(err, online.ErrNewer): // which has the way out
 		return nil, fmt.Errorf("model %s: %w", name, err)
 	case err != nil:
-		return nil, fmt.Errorf("model %s: %w; put a backup in its place (edge restore), or `edge reset --model %s` gives its state up", name, err, name)
+		return nil, fmt.Errorf("model %s: %w; put a backup in its place (edge restore), or `edge reset --model %[1]s --state %[3]s` gives its state up", name, err, path)
 	}
 	return learner, nil
 }
