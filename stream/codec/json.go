@@ -15,7 +15,7 @@ import (
 )
 
 // severalObjects is the remedy for several samples, or labels, in a message.
-const severalObjects = `several objects in a message are {"batch":[{…},{…}]}`
+const severalObjects = `several objects in a message are {"batch":[{…},{…}]}, or under another key that batch names`
 
 // maxDepth bounds nested arrays and objects.
 const maxDepth = 16
