@@ -18,6 +18,14 @@ import (
 // ids of labels.
 const maxStageDevice = 96
 
+// checkStageDevice refuses a name of a device that is too long.
+func checkStageDevice(device string) *codec.Refusal {
+	if len(device) > maxStageDevice {
+		return codec.Refuse(codec.BadTopic, "the device %.40q has %d bytes, at most %d are possible in a stream with signals", device, len(device), maxStageDevice)
+	}
+	return nil
+}
+
 // stage makes samples of the rows of one stream, see package signal. A row is taken when
 // its message is decoded, before that message is committed; so the committer commits a
 // sample even if it drops the message, whose repetition brings the rows in vain. The
@@ -215,8 +223,8 @@ func (st *stage) read(msg *mqtt.Message, src *source, readings []codec.Reading) 
 		of := readings[first:]
 		of = of[:codec.SameDevice(of)]
 		device := src.match(msg.Topic, of[0].Device).device
-		if len(device) > maxStageDevice {
-			return codec.Refuse(codec.BadTopic, "the device %.40q has %d bytes, at most %d are possible in a stream with signals", device, len(device), maxStageDevice)
+		if err := checkStageDevice(device); err != nil {
+			return err
 		}
 		m := signal.Message{Device: device, Input: src.input, Again: msg.Dup, Kept: msg.Retained, Arrived: signal.FromTime(msg.Arrived), Rows: st.rows[first:first]}
 		if err := st.readRows(&m, of, first, len(readings)); err != nil {

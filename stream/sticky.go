@@ -74,8 +74,8 @@ func (w *worker) setState(it *item, src *source) error {
 		if levels, named := src.levels(msg.Topic, captured, st.of); named == oneDevice {
 			device = deviceName(levels)
 		}
-		if len(device) > maxStageDevice {
-			errs = append(errs, codec.Refuse(codec.BadTopic, "the topic names a device with %d bytes", len(device)))
+		if err := checkStageDevice(device); err != nil {
+			errs = append(errs, err)
 			continue
 		}
 		st.touch(it)

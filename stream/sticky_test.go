@@ -1,12 +1,38 @@
 package stream
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 )
+
+// A row and a state of a device with too long a name are refused with the same reason.
+func TestStateOfALongDevice(t *testing.T) {
+	in("", t, func(t *testing.T) {
+		cfg, m := signalsConfig(rowSamples)
+		l := codec.DefaultLabels()
+		l.Topics, l.TopicTemplate, l.Sticky = []string{"plant/+/state"}, "plant/{device}/state", true
+		cfg.Labels = []codec.Labels{l}
+		r, name := newRig(t, newFakeJournal(), cfg, m), strings.Repeat("p", maxStageDevice+1)
+		r.send(strings.Replace(accP7, "p7", name, 1), `{"x":1,"y":0}`)
+		r.send("plant/"+name+"/state", "run")
+		time.Sleep(time.Second)
+		var errs []string
+		for _, p := range r.published() {
+			if p.Topic == "edge/n1/bearing/reject" {
+				errs = append(errs, gjson.GetBytes(p.Payload, "error").Str)
+			}
+		}
+		if len(errs) != 2 || errs[0] != errs[1] || !strings.Contains(errs[0], "has 97 bytes, at most 96 are possible") {
+			t.Errorf("errors %q", errs)
+		}
+	})
+}
 
 // A word that is refused ends the state before it: rows after it would be learnt as the former
 // one. A payload without a state leaves it as it is.
