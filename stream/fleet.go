@@ -337,11 +337,10 @@ func (f *fleets) merge(ctx context.Context, m *fleetMember, set *fleet.Set) {
 		}
 		err = ErrBusy
 	}
-	if ctx.Err() == nil {
-		f.node.log.Warn("the contributions of the fleet cannot be merged now", "model", m.of.Name, "error", err)
-	}
 	if errors.Is(failure, online.ErrRecovering) || ctx.Err() != nil {
 		failure = nil
+	} else {
+		f.node.log.Warn("the contributions of the fleet cannot be merged now", "model", m.of.Name, "error", err)
 	}
 	if p, ok := errors.AsType[*online.Panic](failure); ok {
 		f.node.log.Error("a merge panicked, which is an error of this program", "model", m.of.Name, "stack", string(p.Stack))

@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"edge/online"
 	"edge/online/active"
 	"edge/online/fleet"
 	"edge/stream/membership"
@@ -192,6 +195,32 @@ func TestFleetHandover(t *testing.T) {
 		}
 		two.end(true)
 	})
+}
+
+// recoveringModel is one that learns the journal of the earlier run.
+type recoveringModel struct{ *fakeModel }
+
+func (recoveringModel) Contribution(context.Context, string) (*fleet.Contribution, error) {
+	return nil, online.ErrRecovering
+}
+
+func (recoveringModel) Merge(context.Context, string, *fleet.Set) (*fleet.Merge, error) {
+	return nil, online.ErrRecovering
+}
+
+// Nothing is warned of while a model recovers: its merge and its contribution follow afterwards.
+func TestFleetAwaitsRecovery(t *testing.T) {
+	cfg, m := testConfig()
+	m.Model, m.Fleet = recoveringModel{newFakeModel(2)}, membership.Default()
+	m.Fleet.Concept = "c"
+	var log strings.Builder
+	node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	one := node.fleets.member(m.Name)
+	node.fleets.merge(t.Context(), one, &fleet.Set{})
+	node.fleets.publish(t.Context(), one)
+	if log.Len() > 0 {
+		t.Errorf("the log has %q", log.String())
+	}
 }
 
 // Configurations that are refused.
