@@ -84,8 +84,6 @@ func (c jsonCodec) another(payload []byte, err *Refusal) *Refusal {
 // reading decodes one object, or one array of numbers.
 func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 	switch {
-	case v.IsArray() && v.Get("0").IsObject() && (c.paths == nil || c.keyed != ""):
-		return r, Refuse(Malformed, "an array of objects; %s", severalObjects)
 	case v.IsArray() && len(c.names) > 0 && c.paths == nil:
 		r.X, err = c.array(v)
 		return r, err

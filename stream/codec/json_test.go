@@ -64,6 +64,10 @@ func TestDecode(t *testing.T) {
 			[]Reading{{ID: "p7-000123", Label: "worn", Source: "operator", RawID: `"p7-000123"`}}},
 		{"batch", bearing(), `{"batch":[{"id":"a","features":[1,2,3]},[3,2,1],{"rms":1,"kurtosis":1,"peak_hz":1,"label":"ok"}]}`,
 			[]Reading{{ID: "a", X: []float64{1, 2, 3}, RawID: `"a"`}, {X: []float64{3, 2, 1}}, {X: []float64{1, 1, 1}, Label: "ok"}}},
+		{"array of objects", bearing(), `[{"id":"a","features":[1,2,3]},{"rms":1,"kurtosis":1,"peak_hz":1,"label":"ok"}]`,
+			[]Reading{{ID: "a", X: []float64{1, 2, 3}, RawID: `"a"`}, {X: []float64{1, 1, 1}, Label: "ok"}}},
+		{"array of nested objects", nested(), `[{"spectrum":{"rms":0.82,"peaks":[{"hz":118.5}]},"stat.k":3.9,"meta":{"id":"z"}},{"meta":{"id":"y","label":"ok"}}]`,
+			[]Reading{{ID: "z", X: x, RawID: `"z"`}, {ID: "y", Label: "ok", RawID: `"y"`}}},
 		{"nested paths", nested(), `{"spectrum":{"rms":0.82,"peaks":[{"hz":118.5},{"hz":2}]},"stat.k":3.9,"battery":97,"meta":{"id":"z","label":"ok"}}`,
 			[]Reading{{ID: "z", X: x, Label: "ok", RawID: `"z"`}}},
 		{"nested late label", nested(), `{"meta":{"id":"z","label":"ok"},"battery":97}`, []Reading{{ID: "z", Label: "ok", RawID: `"z"`}}},
@@ -158,6 +162,8 @@ var refusals = []struct {
 	{"empty batch", `{"batch":[]}`, Empty},
 	{"batch of numbers", `{"batch":[1,2,3]}`, Malformed},
 	{"bad entry", `{"batch":[[1,2,3],[1,2]]}`, WrongDimension},
+	{"array in an array of objects", `[{"features":[1,2,3]},[{"rms":1}]]`, NotANumber},
+	{"bad object of an array", `[{"rms":1,"kurtosis":2,"peak_hz":3},{"rms":1}]`, MissingFeature},
 	{"batch in a batch", `{"batch":[{"batch":[[1,2,3]]}]}`, MissingFeature},
 	{"long batch", `{"batch":[` + strings.Repeat(`[1,2,3],`, 1000) + `[1,2,3]]}`, TooLarge},
 }
@@ -203,6 +209,10 @@ func TestDecodeLabels(t *testing.T) {
 	want := []Reading{{ID: "7", Label: "ok", RawID: "7"}, {ID: "8", Label: "worn", RawID: `"8"`}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Decode = %+v, %v, want %+v", got, err, want)
+	}
+	got, err = d.Decode([]byte(`[{"sample":{"id":7},"label":"ok"},{"sample":{"id":"8"},"label":"worn"}]`))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("Decode of an array = %+v, %v, want %+v", got, err, want)
 	}
 	for payload, want := range map[string]Reason{
 		`{"sample":{"id":7}}`:              BadLabel,
@@ -348,6 +358,11 @@ func oracleEntries(t *testing.T, payload []byte) []any {
 	if object, ok := v.(map[string]any); ok {
 		if batch, ok := object["batch"].([]any); ok {
 			return batch
+		}
+	}
+	if list, ok := v.([]any); ok {
+		if _, objects := list[0].(map[string]any); objects {
+			return list
 		}
 	}
 	return []any{v}

@@ -97,7 +97,7 @@ func TestRemedyOfFeatures(t *testing.T) {
 		{formatFloat32, "[1,2]", "wrong_dimension: 5 bytes, want 4, or a multiple of it; is it a text, which format: json, csv or value reads?"},
 		{FormatJSON, "<?xml version=\"1.0\" ?><vs><ac>128</ac></vs>", "malformed: it looks like XML or HTML, which is not read; a flow of Node-RED"},
 		{FormatJSON, `{"x":{"value":1.5}}`, `feature "x": an object is not a number; give the path of one in fields`},
-		{FormatJSON, `[{"x":1},{"x":2}]`, `malformed: an array of objects; several objects in a message are {"batch":[{…},{…}]}, or under another key that batch names`},
+		{FormatJSON, `[{"x":1},[{"x":2}]]`, `entry 1: feature "x": an object is not a number`},
 		{FormatValue, `{"x":1.5}`, "not_a_number: it is JSON: with format: json the path"},
 		{formatInflux, "m x=t", "the bool \"true\"; signals in place of features read texts and switches"},
 		{FormatJSON, `{"x":"[1]"}`, `feature "x": it is JSON in a text: a path in fields that goes on in it`},
