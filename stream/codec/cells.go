@@ -47,7 +47,7 @@ func (c *cells) feature(i int, text string) *Refusal {
 	}
 	v, err := decimal(text)
 	if err != nil {
-		return Refuse(NotANumber, "feature %.40q: %w", c.names[i], err)
+		return Refuse(NotANumber, "feature %.40q: %w; signals in place of features read words and units", c.names[i], err)
 	}
 	c.x[i], c.have[i] = v, true
 	c.n++

@@ -252,7 +252,9 @@ func (d *Decoder) open(payload []byte) ([]byte, *Refusal) {
 		return nil, Refuse(Malformed, "compressed by %s: a stream with compression: %s, or auto, reads it", kind, kind)
 	}
 	if !raw && !binary {
-		payload = plainText(payload)
+		if payload = plainText(payload); isUTF16(payload) {
+			return nil, Refuse(Malformed, "the text is UTF-16, which is not read: want UTF-8")
+		}
 	}
 	blank := len(payload) == 0 || !raw && len(bytes.TrimSpace(payload)) == 0
 	if _, value := d.codec.(valueCodec); blank && !(value && d.signals != nil) { // a signal's value may be missing
@@ -272,6 +274,15 @@ func plainText(text []byte) []byte {
 		}
 	}
 	return text
+}
+
+// isUTF16 reports whether a text begins with a byte order mark of UTF-16, or with a letter and a zero byte.
+func isUTF16(text []byte) bool {
+	if len(text) < 2 {
+		return false
+	}
+	a, b := text[0], text[1]
+	return a^b == 1 && a|b == 0xff || (a == 0 || b == 0) && (a|b)-' ' <= '~'-' '
 }
 
 // NamedTime returns the path of the time in objects where it is not the default: the

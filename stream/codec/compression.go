@@ -72,7 +72,7 @@ func (u *unpacker) unpack(payload []byte) ([]byte, *Refusal) {
 	case u.plain:
 		return payload, nil
 	}
-	return nil, Refuse(Malformed, "not compressed as the stream's configuration requires")
+	return nil, Refuse(Malformed, "not compressed as the stream's configuration requires; compression: auto takes both")
 }
 
 func (u *unpacker) gunzip(payload []byte) ([]byte, *Refusal) {

@@ -87,6 +87,26 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
+// TestRemedyOfUTF16 reads texts that are not in UTF-8.
+func TestRemedyOfUTF16(t *testing.T) {
+	for _, c := range []struct{ format, payload string }{
+		{FormatJSON, "\xff\xfe{\x00\"\x00x\x00\"\x00:\x001\x00}\x00"},
+		{FormatJSON, "{\x00\"\x00x\x00\"\x00:\x00\xb0\x00}\x00"},
+		{FormatJSON, "\x00{\x00\"\x00x\x00\"\x00:\x001\x00}"},
+		{FormatValue, "\xfe\xff\x001\x00.\x005"},
+		{FormatValue, "1\x00.\x005\x00"},
+		{formatCSV, "1\x00,\x005\x00"},
+		{formatInflux, "v\x00 \x00x\x00=\x001\x00"},
+	} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.Stage.Signals = []string{"a"}, c.format, []string{"x"}
+		got, err := mustDecoder(t, s).Decode([]byte(c.payload))
+		if want := "malformed: the text is UTF-16, which is not read: want UTF-8"; err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: Decode(%q) = %+v, %v, want %q", c.format, c.payload, got, err, want)
+		}
+	}
+}
+
 // TestRemedyOfFeatures reads texts where features are numbers.
 func TestRemedyOfFeatures(t *testing.T) {
 	for _, c := range []struct{ format, payload, want string }{
@@ -98,6 +118,7 @@ func TestRemedyOfFeatures(t *testing.T) {
 		{FormatJSON, "<?xml version=\"1.0\" ?><vs><ac>128</ac></vs>", "malformed: it looks like XML or HTML, which is not read; a flow of Node-RED"},
 		{FormatJSON, `{"x":{"value":1.5}}`, `feature "x": an object is not a number; give the path of one in fields`},
 		{FormatJSON, `[{"x":1},[{"x":2}]]`, `entry 1: feature "x": an object is not a number`},
+		{formatCSV, "nan", `feature "x": "nan" is not a number; signals in place of features read words and units`},
 		{FormatValue, `{"x":1.5}`, "not_a_number: it is JSON: with format: json the path"},
 		{formatInflux, "m x=t", "the bool \"true\"; signals in place of features read texts and switches"},
 		{FormatJSON, `{"x":"[1]"}`, `feature "x": it is JSON in a text: a path in fields that goes on in it`},
