@@ -70,6 +70,7 @@ func TestConfigRefuses(t *testing.T) {
 		"key of other programs":  {"mqtt:\n  host: a\n", nil, []string{`edge.yaml:2:3: unknown key "host" in mqtt; write servers: [mqtt://HOST:1883]`}},
 		"one of TLS":             {"mqtt:\n  tls: {insecure: true}\n", nil, []string{`edge.yaml:2:9: unknown key "insecure" in mqtt.tls; write ca: FILE, the certificate of the broker's authority: the broker's own is always verified`}},
 		"one of a stream":        {"streams:\n  a:\n    type: json\n", nil, []string{`edge.yaml:3:5: unknown key "type" in streams.a; write format: json, or another one`}},
+		"one of payloads":        {"streams:\n  a:\n    delimiter: ;\n    Encoding: utf-16\n", nil, []string{`unknown key "delimiter" in streams.a; write format: csv, which has commas`, `unknown key "Encoding" in streams.a; write format: json, csv, influx or value, which are UTF-8`}},
 		"one of metrics":         {"metrics: {interval: 5s}\nhomeassistant: {prefix: ha}\n", nil, []string{`edge.yaml:1:11: unknown key "interval" in metrics; write every: 30s`, `edge.yaml:2:17: unknown key "prefix" in homeassistant; write discovery_prefix: homeassistant`}},
 		"one of labels":          {"labels:\n  - mapping: {a: b}\n", nil, []string{`edge.yaml:2:5: unknown key "mapping" in labels[0]; write map: {WORD: CLASS}`}},
 		"one of another section": {"mqtt: {tls: {host: a}}\n", nil, []string{`edge.yaml:1:14: unknown key "host" in mqtt.tls; the keys are`}},
