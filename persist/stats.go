@@ -22,14 +22,13 @@ func (s *Store) Stats() (Stats, error) {
 	if s.broken != nil {
 		return Stats{}, s.broken
 	}
+	var err error
 	if !s.readOnly {
-		if err := cmp.Or(s.checkUnchanged(), s.unreported); err != nil {
-			return Stats{}, fmt.Errorf("persist: statistics of %s: %w", s.name, err)
-		}
+		err = cmp.Or(s.checkUnchanged(), s.unreported)
 	}
-	info, err := s.file.Stat()
-	if err != nil {
-		return Stats{}, fmt.Errorf("persist: statistics of %s: %w", s.path, err)
+	info, failed := s.file.Stat()
+	if err = cmp.Or(err, failed); err != nil {
+		return Stats{}, fmt.Errorf("persist: statistics of %s: %w", s.name, err)
 	}
 	st := s.stats()
 	st.WrittenBytes += s.log.written
