@@ -62,11 +62,12 @@ func (n *nodeState) receive(topic string, payload []byte, retained bool) {
 	}
 }
 
-// model returns the state of a model, nil beyond maxModels.
+// model returns the state of a model, nil beyond maxModels, and for one that the node has no more, of which
+// the broker may keep messages.
 func (n *nodeState) model(name string) *modelState {
 	name = terminal.Plain(name)
 	m := n.models[name]
-	if m == nil && len(n.models) < maxModels {
+	if m == nil && len(n.models) < maxModels && (n.known == nil || n.known[name]) {
 		m = &modelState{}
 		none := score.Real(math.NaN())
 		m.Model, m.Learning, m.Rate = name, true, none
@@ -83,6 +84,7 @@ func (n *nodeState) receiveInfo(payload []byte) {
 	}
 	n.view.Version, n.view.Arch, n.view.Control = terminal.Plain(info.Version), terminal.Plain(info.Arch), info.Control
 	n.view.Started = &info.Started.Time
+	n.known = nil
 	known := map[string]bool{}
 	for _, of := range info.Models {
 		if m := n.model(of.Name); m != nil {
@@ -90,7 +92,8 @@ func (n *nodeState) receiveInfo(payload []byte) {
 			known[m.Model] = true
 		}
 	}
-	maps.DeleteFunc(n.models, func(name string, _ *modelState) bool { return !known[name] }) // retained topics of former models
+	n.known = known
+	maps.DeleteFunc(n.models, func(name string, _ *modelState) bool { return !known[name] })
 }
 
 func (n *nodeState) receiveEvent(payload []byte) {

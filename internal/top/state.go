@@ -29,6 +29,7 @@ type nodeState struct {
 	mu     sync.Mutex
 	view   view
 	models map[string]*modelState
+	known  map[string]bool    // models of the node's info; nil: none has come
 	events []report.EventView // latest last
 }
 

@@ -136,6 +136,23 @@ func TestStateFollowsARestart(t *testing.T) {
 	}
 }
 
+// Messages that the broker keeps of a model which the node has no more show no model, whenever they come.
+func TestFormerModels(t *testing.T) {
+	b := newNodeState("edge", "hall")
+	for range 2 {
+		b.receive("edge/hall/former/metrics", []byte(`{"n":7}`), true)
+		b.receive("edge/hall/info", []byte(`{"models":[{"name":"bearing"}]}`), true)
+		b.receive("edge/hall/former/latest", []byte(`{"seq":3,"class":"ok","confidence":1}`), true)
+		if v := b.snapshot(true); len(v.Models) != 1 || v.Models[0].Model != "bearing" {
+			t.Errorf("models %+v", v.Models)
+		}
+	}
+	b.receive("edge/hall/info", []byte(`{"models":[{"name":"bearing"},{"name":"former"}]}`), false)
+	if v := b.snapshot(true); len(v.Models) != 2 {
+		t.Errorf("with a new model: %+v", v.Models)
+	}
+}
+
 // Names of classes cannot control the terminal, neither as text nor as JSON.
 func TestPrintedNamesAreEscaped(t *testing.T) {
 	b := newNodeState("edge", "hall")
