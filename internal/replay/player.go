@@ -59,6 +59,7 @@ type Player struct {
 type payloads struct {
 	samples, labels *codec.Encoder // of other payloads than those of Sample, and of delayed labels
 	classes         codec.LabelMap // of the labels
+	labelFilters    []string       // topics of which the daemon takes delayed labels
 }
 
 // Values of Player.Labels: when the labels of a file are published.
@@ -96,7 +97,7 @@ type playback struct {
 	late      []delayedLabel
 	rows      int    // published
 	last      int    // number of the last row, or sample of a stage
-	topic     string // of the last row of signals
+	topic     string // of the last row of signals, if possible one beside which the daemon takes labels
 	sampled   int    // the last row of signals that completed a sample
 }
 

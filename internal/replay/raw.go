@@ -176,6 +176,7 @@ func (b *playback) publishRawRow(ctx context.Context, row *dataset.RawRow) error
 	if b.Labels == LabelsInline {
 		inline = row.Label
 	}
+	labelled := false // b.topic is one beside which the daemon takes labels
 	for i := range b.Raw.routes {
 		r := &b.Raw.routes[i]
 		device := r.encoder.SetDevice(strings.Split(row.Device, "/"))
@@ -191,12 +192,16 @@ func (b *playback) publishRawRow(ctx context.Context, row *dataset.RawRow) error
 			return err
 		}
 		for _, p := range payloads {
-			if b.topic, err = r.topic(device, p.Signal); err != nil {
+			to, err := r.topic(device, p.Signal)
+			if err != nil {
 				return fmt.Errorf("row %d: %w", row.Number, err)
 			}
-			if err := b.publisher.Publish(ctx, b.topic, p.Data); err != nil {
+			if err := b.publisher.Publish(ctx, to, p.Data); err != nil {
 				return err
 			}
+		}
+		if to, err := r.topic(device, ""); err == nil && !labelled {
+			b.topic, labelled = to, overlap(b.labelFilters, to+"/label")
 		}
 	}
 	b.rows += max(1, len(row.Rows))

@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"edge/internal/broker"
 	"edge/internal/broker/embedded"
 	"edge/internal/config"
 	"edge/internal/dataset"
@@ -179,6 +183,46 @@ func TestReplayWithoutLabels(t *testing.T) {
 				t.Errorf("error %v, want one: %v", err, tc.refused)
 			}
 		})
+	}
+}
+
+// A label goes to the topic of an input beside which the configuration takes labels.
+func TestTopicOfDelayedLabels(t *testing.T) {
+	b, err := embedded.Start("127.0.0.1:0", embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for name, tc := range map[string]struct{ inputs, labels, text, want string }{
+		"the first of two": {"a: {topics: [lab/+/a], topic_template: 'lab/{device}/a', signals: [x]}, b: {topics: [lab/+/b], topic_template: 'lab/{device}/b', signals: [y]}",
+			"lab/+/a/label", "t,device,x,y,label\n1,p7,1,2,a\n2,p7,2,3,a\n", "lab/p7/a/label"},
+		"one without a value": {"a: {topics: [lab/+/a], topic_template: 'lab/{device}/a', signals: [x]}, b: {topics: [lab/+/b], topic_template: 'lab/{device}/b', signals: [y]}",
+			"lab/+/a/label", "t,device,x,y,label\n1,p7,1,2,a\n2,p7,,3,a\n", "lab/p7/a/label"},
+	} {
+		cfg := harness.Parsed(t, "mqtt: {servers: ['"+b.URL()+"']}\nstreams: {s: {inputs: {"+tc.inputs+"}, hold: {on: any}}}\nlabels: [{topics: ["+tc.labels+"]}]\nmodels: {m: {streams: [s]}}\n")
+		var mu sync.Mutex
+		topics := map[string]bool{}
+		c, err := broker.Connect(t.Context(), cfg.MQTT, broker.Options{Receive: func(m broker.Message) {
+			mu.Lock()
+			defer mu.Unlock()
+			topics[m.Topic] = strings.HasSuffix(m.Topic, "/label")
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Subscribe(t.Context(), "lab/#", 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := File(t.Context(), &Source{Path: tableOf(t, tc.text)}, &Player{Labels: "delayed", Fraction: 1}, cfg.MQTT, cfg, io.Discard); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		c.Close()
+		mu.Lock()
+		maps.DeleteFunc(topics, func(_ string, label bool) bool { return !label })
+		if got := slices.Sorted(maps.Keys(topics)); !slices.Equal(got, []string{tc.want}) {
+			t.Errorf("%s: labels on %q, want %s", name, got, tc.want)
+		}
+		mu.Unlock()
 	}
 }
 

@@ -275,7 +275,7 @@ func TestSwappedNamesOfAReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &Player{}
-	if p.labels, err = takesLabels(cfg, "factory/p7/vibration/label"); err != nil {
+	if err := p.takeLabels(cfg, "factory/p7/vibration/label"); err != nil {
 		t.Fatal(err)
 	}
 	p.leaveWords(format)
@@ -352,12 +352,12 @@ func TestShapeOfDelayedLabels(t *testing.T) {
 		stream + ", id: i" + rest: `{"i":"r-1","label":"a"}`,
 		stream + ", format: csv, columns: [id, rms, kurtosis, peak_hz, label]" + rest: "r-1,,,,a\n",
 	} {
-		as, err := takesLabels(harness.Parsed(t, config), topic)
-		if err != nil {
+		p := &Player{}
+		if err := p.takeLabels(harness.Parsed(t, config), topic); err != nil {
 			t.Errorf("%s: %v", config, err)
 			continue
 		}
-		if got, err := as.Sample("r-1", nil, "a"); err != nil || string(got) != want {
+		if got, err := p.labels.Sample("r-1", nil, "a"); err != nil || string(got) != want {
 			t.Errorf("%s: %s, %v; want %s", config, got, err, want)
 		}
 	}

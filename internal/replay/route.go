@@ -45,10 +45,7 @@ func routesOf(s codec.Stream, given string) (all []route, err error) {
 		return nil, errors.New("--topic is for streams without inputs, which have topics of their own")
 	}
 	some := strings.NewReplacer(deviceLevel, "+", codec.SignalLevel, "+").Replace(given)
-	if given != "" && !slices.ContainsFunc(s.Topics, func(filter string) bool {
-		plain, _ := topic.Unshare(filter)
-		return topic.Overlap(plain, some)
-	}) {
+	if given != "" && !overlap(s.Topics, some) {
 		return nil, fmt.Errorf("it does not take %s: give --topic one that matches %s", given, strings.Join(s.Topics, " or "))
 	}
 	for _, of := range s.Sources() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -43,34 +42,43 @@ func topicOf(name string, cfg *config.Config) (string, error) {
 	return "", exit.With(exit.Usage, fmt.Errorf("no stream of the configuration takes %s: give --topic one that matches %s", topic, strings.Join(named, " or ")))
 }
 
-// takesLabels returns the encoder of labels by the id of their sample for any of these topics,
-// which may have wildcards; nil without a configuration. The error is that of a configuration
-// which takes no such labels there.
-func takesLabels(cfg *config.Config, topics ...string) (*codec.Encoder, error) {
-	if cfg == nil {
-		return nil, nil
+// overlap reports whether a topic may match one of some filters, and one of others.
+func overlap(filters []string, topics ...string) bool {
+	for _, filter := range filters {
+		plain, _ := topic.Unshare(filter)
+		for _, other := range topics {
+			if topic.Overlap(plain, other) {
+				return true
+			}
+		}
 	}
-	takes := func(filters []string) bool {
-		return slices.ContainsFunc(filters, func(filter string) bool {
-			plain, _ := topic.Unshare(filter)
-			return slices.ContainsFunc(topics, func(t string) bool { return topic.Overlap(plain, t) })
-		})
+	return false
+}
+
+// takeLabels sets the encoder of labels by the id of their sample for any of these topics,
+// which may have wildcards, and where the configuration takes them; neither without one. The error is
+// that of a configuration which takes no such labels there.
+func (p *Player) takeLabels(cfg *config.Config, topics ...string) error {
+	if cfg == nil {
+		return nil
 	}
 	for _, l := range cfg.Labels {
-		if !l.Sticky && l.ID != "" && takes(l.Topics) {
-			return codec.NewLabelEncoder(l), nil
+		if !l.Sticky && l.ID != "" && overlap(l.Topics, topics...) {
+			p.labels, p.labelFilters = codec.NewLabelEncoder(l), l.Topics
+			return nil
 		}
 	}
 	for _, name := range field.Names(cfg.Streams) {
 		s := cfg.Streams[name]
-		if s.StageConfig().Set() || !takes(s.Filters()) {
+		if s.StageConfig().Set() || !overlap(s.Filters(), topics...) {
 			continue
 		}
 		if e, err := codec.NewEncoder(s); err == nil && e.Identified() && e.Labelled() {
-			return e, nil
+			p.labels, p.labelFilters = e, s.Filters()
+			return nil
 		}
 	}
-	return nil, exit.With(exit.Usage, fmt.Errorf("--labels delayed: the configuration takes no labels on %s: add that under labels: [{topics: […]}]", strings.Join(topics, ", ")))
+	return exit.With(exit.Usage, fmt.Errorf("--labels delayed: the configuration takes no labels on %s: add that under labels: [{topics: […]}]", strings.Join(topics, ", ")))
 }
 
 // formatOn returns the format of a file whose rows go to topic, and the stream that takes
@@ -148,7 +156,7 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	if raw != nil {
 		defer raw.File.Close()
 		if p.Labels == LabelsDelayed {
-			if p.labels, err = takesLabels(cfg, raw.labelTopics()...); err != nil {
+			if err := p.takeLabels(cfg, raw.labelTopics()...); err != nil {
 				return nil, err
 			}
 		}
@@ -160,7 +168,7 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 		}
 	}
 	if p.Labels == LabelsDelayed {
-		if p.labels, err = takesLabels(cfg, p.Topic+"/label"); err != nil {
+		if err := p.takeLabels(cfg, p.Topic+"/label"); err != nil {
 			return nil, err
 		}
 	}
