@@ -28,95 +28,102 @@ type Model struct {
 	Open    bool // labels may be new classes
 }
 
+// object is an object of JSON.
+type object map[string]any
+
+// with returns an object with more texts, given as keys and values. It is not inlined: a literal takes
+// code for each key.
+//
+//go:noinline
+func (o object) with(texts ...string) object {
+	for i := 0; i < len(texts); i += 2 {
+		o[texts[i]] = texts[i+1]
+	}
+	return o
+}
+
+// last adds the time for which a state is valid, in seconds, if it ends.
+func (o object) last(t time.Duration) object {
+	if t > 0 {
+		o["expire_after"] = int((t + time.Second - 1) / time.Second)
+	}
+	return o
+}
+
+// components are the entities of a device, by their keys.
+type components struct {
+	id  string // of the device
+	all object
+}
+
+// add adds an entity.
+func (c *components) add(platform, key, name string, of object) {
+	c.all[key] = of.with("platform", platform, "unique_id", c.id+"_"+key, "name", name)
+}
+
+// remove lets Home Assistant remove a component: it has only a platform.
+func (c *components) remove(platform, key string) { c.all[key] = object{}.with("platform", platform) }
+
+// percent describes an entity whose value is a fraction.
+func percent(topic, key, fraction string) object {
+	return object{}.with("state_topic", topic, "unit_of_measurement", "%", "state_class", "measurement",
+		"value_template", "{{ none if "+key+" is none else ("+fraction+" * 100) | round(1) }}")
+}
+
 // Discovery describes a model for Home Assistant, to be published as JSON. version is that of the
 // program. No topic is at the root: every entity would inherit it.
 func (d *Devices) Discovery(m Model, version string) map[string]any {
 	classes, id := m.Classes, d.id(m.Name)
-	entity := func(platform, key, name string, more map[string]any) map[string]any {
-		more["platform"], more["unique_id"], more["name"] = platform, id+"_"+key, name
-		return more
-	}
-	seconds := func(t time.Duration) int { return int((t + time.Second - 1) / time.Second) }
-	percent := func(topic, key, fraction string, last time.Duration) map[string]any {
-		of := map[string]any{
-			"state_topic": topic, "unit_of_measurement": "%", "state_class": "measurement",
-			"value_template": fmt.Sprintf("{{ none if %s is none else (%s * 100) | round(1) }}", key, fraction),
-		}
-		if last > 0 {
-			of["expire_after"] = seconds(last)
-		}
-		return of
-	}
-	class := map[string]any{"state_topic": m.Latest, "value_template": "{{ value_json.class }}"}
-	if d.ExpireAfter > 0 {
-		class["expire_after"] = seconds(d.ExpireAfter)
-	}
+	c := &components{id, object{}}
+	class := object{}.with("state_topic", m.Latest, "value_template", "{{ value_json.class }}").last(d.ExpireAfter)
 	if len(classes) > 0 { // Home Assistant refuses an empty list of options
-		class["device_class"], class["options"] = "enum", classes
+		class.with("device_class", "enum")
+		class["options"] = classes
 	}
 	if len(classes) <= maxAttributes {
-		class["json_attributes_topic"], class["json_attributes_template"] = m.Latest, "{{ value_json.probs | to_json }}"
+		class.with("json_attributes_topic", m.Latest, "json_attributes_template", "{{ value_json.probs | to_json }}")
 	}
-	accuracy := percent(m.Metrics, "value_json.window.error", "(1 - value_json.window.error)", d.MetricsLast)
-	accuracy["entity_category"] = "diagnostic"
-
-	components := map[string]any{
-		"class":      entity("sensor", "class", "Class", class),
-		"confidence": entity("sensor", "confidence", "Confidence", percent(m.Latest, "value_json.confidence", "value_json.confidence", d.ExpireAfter)),
-		"novelty":    entity("sensor", "novelty", "Novelty", percent(m.Latest, "value_json.novelty", "value_json.novelty", d.ExpireAfter)),
-		"accuracy":   entity("sensor", "accuracy", "Accuracy (window)", accuracy),
-		"drift": entity("binary_sensor", "drift", "Drift", map[string]any{
-			"state_topic": m.Latest, "device_class": "problem",
-			"value_template": "{{ 'ON' if value_json.drift == 'drift' else 'OFF' }}",
-		}),
-		"learning": removed("switch"),
-		"label":    removed("select"), // of earlier versions
+	c.add("sensor", "class", "Class", class)
+	c.add("sensor", "confidence", "Confidence", percent(m.Latest, "value_json.confidence", "value_json.confidence").last(d.ExpireAfter))
+	c.add("sensor", "novelty", "Novelty", percent(m.Latest, "value_json.novelty", "value_json.novelty").last(d.ExpireAfter))
+	c.add("sensor", "accuracy", "Accuracy (window)", percent(m.Metrics, "value_json.window.error", "(1 - value_json.window.error)").
+		last(d.MetricsLast).with("entity_category", "diagnostic"))
+	c.add("binary_sensor", "drift", "Drift", object{}.with("state_topic", m.Latest, "device_class", "problem",
+		"value_template", "{{ 'ON' if value_json.drift == 'drift' else 'OFF' }}"))
+	c.remove("select", "label") // of earlier versions
+	if c.remove("switch", "learning"); d.Control {
+		c.add("switch", "learning", "Learning", object{"qos": 1}.with("command_topic", d.Prefix+"request/learning/"+m.Name, "entity_category", "config",
+			"state_topic", m.Metrics, "value_template", "{{ 'ON' if value_json.learning else 'OFF' }}"))
 	}
-	if d.Control {
-		components["learning"] = entity("switch", "learning", "Learning", map[string]any{
-			"command_topic": d.Prefix + "request/learning/" + m.Name, "qos": 1, "entity_category": "config",
-			"state_topic": m.Metrics, "value_template": "{{ 'ON' if value_json.learning else 'OFF' }}",
-		})
-	}
-	d.labels(m, components, entity)
-	return map[string]any{
-		"device": map[string]any{
-			"identifiers": []string{id}, "name": d.name(m.Name), "manufacturer": "edge",
-			"model": "sparse Gaussian-process classifier", "sw_version": version,
-		},
-		"origin":       map[string]any{"name": "edge", "sw_version": version},
-		"availability": []map[string]any{{"topic": d.Prefix + "state"}}, // online and offline are the default payloads
-		"components":   components,
+	d.labels(m, c)
+	return object{
+		"device": object{"identifiers": []string{id}}.with("name", d.name(m.Name), "manufacturer", "edge",
+			"model", "sparse Gaussian-process classifier", "sw_version", version),
+		"origin":       object{}.with("name", "edge", "sw_version", version),
+		"availability": []object{object{}.with("topic", d.Prefix+"state")}, // online and offline are the default payloads
+		"components":   c.all,
 	}
 }
-
-// removed describes a component that Home Assistant removes: it has only a platform.
-func removed(platform string) map[string]any { return map[string]any{"platform": platform} }
 
 // labels adds the components by which a person labels the model's last sample: a button
 // for each class, and a text entry for any class. A select is not suitable: the frontend
 // does not send a choice that equals the previous one, and consecutive samples usually
 // have the same class.
-func (d *Devices) labels(m Model, components map[string]any, entity func(platform, key, name string, more map[string]any) map[string]any) {
+func (d *Devices) labels(m Model, c *components) {
 	var keys []string
 	for _, class := range m.Classes[:min(len(m.Classes), maxButtons)] {
 		key := buttonOf(class)
 		keys = append(keys, key)
-		components[key] = entity("button", key, "Label "+class, map[string]any{
-			"command_topic": m.Label, "qos": 1, "payload_press": labelCommand(class),
-		})
+		c.add("button", key, "Label "+class, object{"qos": 1}.with("command_topic", m.Label, "payload_press", labelCommand(class)))
 	}
 	for _, key := range d.announced(m.Name, keys) {
-		components[key] = removed("button")
+		c.remove("button", key)
 	}
-	components["label_as"] = removed("text")
-	if m.Open || len(m.Classes) > maxButtons {
+	if c.remove("text", "label_as"); m.Open || len(m.Classes) > maxButtons {
 		// The entry shows no text: the frontend does not send a text that equals the shown one.
-		components["label_as"] = entity("text", "label_as", "Label last sample as", map[string]any{
-			"command_topic": m.Label, "qos": 1, "min": 0, "max": maxText,
-			"command_template": `{"id":"` + codec.LastID + `","label":{{ value | trim | to_json }},"source":"` + labelSource + `"}`,
-			"state_topic":      m.Metrics, "value_template": "{{ '' }}",
-		})
+		c.add("text", "label_as", "Label last sample as", object{"qos": 1, "min": 0, "max": maxText}.with("command_topic", m.Label,
+			"command_template", `{"id":"`+codec.LastID+`","label":{{ value | trim | to_json }},"source":"`+labelSource+`"}`,
+			"state_topic", m.Metrics, "value_template", "{{ '' }}"))
 	}
 }
 
