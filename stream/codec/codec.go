@@ -31,10 +31,6 @@ const (
 	FormatValue   = "value"
 )
 
-func formats() []string {
-	return []string{FormatJSON, FormatCBOR, formatFloat32, formatFloat64, formatInflux, formatCSV, FormatValue}
-}
-
 // Reading is one entry of a payload: a sample, or a label of an earlier sample (X is
 // nil then).
 type Reading struct {

@@ -17,10 +17,6 @@ const (
 	compressionAuto = "auto"
 )
 
-func compressions() []string {
-	return []string{compressionNone, compressionGzip, compressionZstd, compressionAuto}
-}
-
 // The first bytes of a compressed payload (RFC 1952, section 2.3.1; RFC 8878, section
 // 3.1.1). No payload of another format begins with them, except raw numbers.
 var (

@@ -170,7 +170,7 @@ func (s Stream) Validate() error {
 }
 
 // checkPayload checks topics and payload of a stream without inputs.
-func (s Stream) checkPayload() error {
+func (s *Stream) checkPayload() error {
 	key, names := "features", s.Stage.Signals
 	stage := len(names) > 0
 	if stage {
@@ -180,8 +180,8 @@ func (s Stream) checkPayload() error {
 	}
 	errs := []error{
 		field.Check(len(s.Topics) > 0, "topics", "[]", "at least one filter"),
-		field.Check(slices.Contains(formats(), s.Format), "format", s.Format, "one of "+strings.Join(formats(), ", ")),
-		field.Check(slices.Contains(compressions(), s.Compression), "compression", s.Compression, "one of "+strings.Join(compressions(), ", ")),
+		checkWord("format", s.Format, FormatJSON, FormatCBOR, formatFloat32, formatFloat64, formatInflux, formatCSV, FormatValue),
+		checkWord("compression", s.Compression, compressionNone, compressionGzip, compressionZstd, compressionAuto),
 		field.Check(!s.raw() || s.Compression != compressionAuto, "compression", s.Compression, "none, gzip or zstd: raw numbers may begin like something compressed"),
 		field.Check(stage || s.OnMissing == OnMissingReject || s.Format != FormatValue, "on_missing", s.OnMissing, "reject: values of topics of their own wait for each other"),
 		field.Check(stage || len(s.Features) == 0 || s.Dimension == 0, "dimension", s.Dimension, "either features or dimension"),
@@ -214,16 +214,21 @@ func (s Stream) checkPayload() error {
 	return errors.Join(append(errs, s.checkColumns(names), s.checkTopicsOfValues(names), s.checkEntries())...)
 }
 
+// checkWord checks that a value is one of some words.
+func checkWord(key, value string, words ...string) error {
+	return field.Check(slices.Contains(words, value), key, value, "one of "+strings.Join(words, ", "))
+}
+
 // raw reports whether the payload consists only of numbers.
-func (s Stream) raw() bool { return s.Format == formatFloat32 || s.Format == formatFloat64 }
+func (s *Stream) raw() bool { return s.Format == formatFloat32 || s.Format == formatFloat64 }
 
 // named reports whether the members of the payload have names, which may collide.
-func (s Stream) named() bool {
+func (s *Stream) named() bool {
 	return s.Format == FormatJSON || s.Format == FormatCBOR || s.Format == formatInflux || s.Format == formatCSV && len(s.Columns) > 0
 }
 
 // checkField checks one of the paths in Fields.
-func (s Stream) checkField(key, path string) error {
+func (s *Stream) checkField(key, path string) error {
 	switch {
 	case s.Format == FormatValue:
 		if err := topic.CheckFilter(path); err != nil {
@@ -239,7 +244,7 @@ func (s Stream) checkField(key, path string) error {
 }
 
 // checkColumns checks that each feature has one column.
-func (s Stream) checkColumns(features []string) error {
+func (s *Stream) checkColumns(features []string) error {
 	if len(s.Columns) == 0 || s.Format != formatCSV {
 		return field.Check(len(s.Columns) == 0, "columns", s.Columns, "format csv")
 	}
@@ -272,7 +277,7 @@ func (s Stream) Takes(name string) bool {
 }
 
 // checkTopicsOfValues checks that each feature has a topic.
-func (s Stream) checkTopicsOfValues(features []string) error {
+func (s *Stream) checkTopicsOfValues(features []string) error {
 	for _, level := range []string{SignalLevel, FeatureLevel} {
 		if s.Format != FormatValue && len(s.Stage.Signals) > 1 && slices.Contains(strings.Split(s.TopicTemplate, "/"), level) {
 			return field.Check(false, "topic_template", fmt.Sprintf("%q", s.TopicTemplate), "format: value, for which alone the level "+level+" names a signal; where each signal has a topic with an object, give each an input, with the path in fields")
@@ -321,7 +326,7 @@ const (
 )
 
 // reserved returns the keys of a payload that are not features.
-func (s Stream) reserved() []string {
+func (s *Stream) reserved() []string {
 	paths, keys := []string{s.Entries.Batch, s.Time, s.Label}, []string(nil)
 	if own := DefaultStream(); len(s.Stage.Signals) == 0 {
 		paths = append(append(paths, cmp.Or(s.ID, own.ID), cmp.Or(s.Label, own.Label)), s.Entries.paths()...)
@@ -336,7 +341,7 @@ func (s Stream) reserved() []string {
 }
 
 // checkOptional checks a path that may be empty.
-func (s Stream) checkOptional(key, path string) error {
+func (s *Stream) checkOptional(key, path string) error {
 	if path == "" {
 		return nil
 	}

@@ -108,7 +108,7 @@ const (
 )
 
 // checkEntries checks Entries of a stream without inputs.
-func (s Stream) checkEntries() error {
+func (s *Stream) checkEntries() error {
 	e := s.Entries
 	inner := s.Format == FormatJSON || s.Format == FormatCBOR
 	errs := []error{
@@ -152,7 +152,7 @@ func (d Device) check(template string, path func(key, path string) error) error 
 }
 
 // checkMember checks the path of a member that says something of an entry.
-func (s Stream) checkMember(key, path string) error {
+func (s *Stream) checkMember(key, path string) error {
 	switch _, members := s.Entries.batch(); {
 	case path == "":
 		return field.Check(false, key, `""`, "a path")
@@ -167,7 +167,7 @@ func (s Stream) checkMember(key, path string) error {
 
 // checkMemberPath is checkMember for payloads of JSON.
 func checkMemberPath(key, path string) error {
-	return Stream{Format: FormatJSON}.checkMember(key, path)
+	return (&Stream{Format: FormatJSON}).checkMember(key, path)
 }
 
 // maxMember bounds a word of Where, and the name of a device in a payload, in bytes.

@@ -12,7 +12,7 @@ import (
 
 // checkPath checks a path in the payloads of the stream: the name of a column or a field where
 // they consist of lines.
-func (s Stream) checkPath(key, path string) error {
+func (s *Stream) checkPath(key, path string) error {
 	if path != "" && (s.Format == formatCSV || s.Format == formatInflux) {
 		return nil
 	}
@@ -193,6 +193,6 @@ func beginsWithKey(path string) bool {
 }
 
 // pathOf returns the path of a feature, by default its name.
-func (s Stream) pathOf(name string) string {
+func (s *Stream) pathOf(name string) string {
 	return cmp.Or(s.Fields[name], gjson.Escape(name))
 }

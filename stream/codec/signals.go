@@ -158,7 +158,7 @@ func (s Stream) Devices() int {
 // checkStage checks the signals and the stage, or that a stream without signals has
 // neither. The stage's features are checked only where valid is true: the rest of the
 // stream has no error.
-func (s Stream) checkStage(valid bool) error {
+func (s *Stream) checkStage(valid bool) error {
 	if len(s.Stage.Signals) == 0 && len(s.Raw.Inputs) == 0 {
 		return s.checkNoStage()
 	}
@@ -188,7 +188,7 @@ func (s Stream) checkStage(valid bool) error {
 }
 
 // checkNoStage checks that a stream without signals has no key that needs them.
-func (s Stream) checkNoStage() error {
+func (s *Stream) checkNoStage() error {
 	var (
 		errs []error
 		def  = signal.DefaultConfig()
@@ -222,7 +222,7 @@ const (
 	maxRate = 1e9
 )
 
-func (s Stream) checkRate() error {
+func (s *Stream) checkRate() error {
 	r := s.Raw.Rate
 	if r.Path == "" {
 		return field.Check(r.Hz == 0 || r.Hz >= minRate && r.Hz <= maxRate, "rate", r, "0, or 1e-6 to 1e9 Hz")
@@ -246,7 +246,7 @@ func firstTwice(names []string) string {
 }
 
 // checkInputs checks a stream with inputs.
-func (s Stream) checkInputs() error {
+func (s *Stream) checkInputs() error {
 	own := DefaultStream()
 	none := func(ok bool, key string, value any) error {
 		return field.Check(ok, key, value, "none beside inputs, which have their own")
@@ -270,17 +270,17 @@ func (s Stream) checkInputs() error {
 		none(len(s.Entries.Where) == 0, "where", "{…}"),
 	}
 	for _, in := range s.Raw.Inputs {
-		key := "inputs." + in.Name
+		key, of := "inputs."+in.Name, s.From(in)
 		errs = append(errs,
 			field.Check(topic.IsName(in.Name) && in.Name != HoldAny, "inputs", in.Name, "names of [a-z0-9_-], and not "+HoldAny),
 			field.Check(in.MaxAge.Time >= 0, key+".max_age", in.MaxAge, "0s or more"),
-			field.Within(key, s.From(in).checkPayload()))
+			field.Within(key, of.checkPayload()))
 	}
 	return errors.Join(errs...)
 }
 
 // checkHold checks the names of the inputs whose values make a row.
-func (s Stream) checkHold() error {
+func (s *Stream) checkHold() error {
 	var errs []error
 	var names []string
 	want := HoldAny + ": the stream has no inputs"
@@ -298,7 +298,7 @@ func (s Stream) checkHold() error {
 const HoldAny = "any"
 
 // checkValues checks the rules for values.
-func (s Stream) checkValues() error {
+func (s *Stream) checkValues() error {
 	var errs []error
 	for _, name := range field.Names(s.Raw.Values) {
 		key := "values." + name
