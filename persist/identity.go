@@ -137,7 +137,7 @@ func (s *Store) keepReplaced(replaced error) error {
 		err = syncDir(filepath.Dir(s.path))
 	}
 	if err != nil {
-		return fmt.Errorf("%w; this process could not keep its own state beside that file, and the state is lost: %w", replaced, err)
+		return fmt.Errorf("%w; the state of this process cannot be kept beside that file: %w; start again to use the new file: only what it lacks is lost", replaced, err)
 	}
 	return fmt.Errorf("%w; the state of this process is kept as %s; start again to use the new file, "+
 		"or restore the kept one first: edge restore %s %s", replaced, aside, aside, s.name)

@@ -30,6 +30,25 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
+// A disk that was away is back as another device: the file at the path has all commits, and the open one
+// cannot be read, so that it cannot be kept.
+func TestReplacedByItself(t *testing.T) {
+	path := tempPath(t)
+	s := newStore(t, path, Options{})
+	tr := newTruths(t, s, "m")[0]
+	commitSome(t, s, tr, 5)
+	writeFile(t, path+".again", readFile(t, path))
+	if err := errors.Join(os.Rename(path+".again", path), s.file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.checkUnchanged(); !errors.Is(err, ErrReplaced) || !strings.Contains(err.Error(), "only what it lacks is lost") {
+		t.Error(err)
+	}
+	_ = s.Close()
+	s.db = nil
+	tr.check(t, newStore(t, path, Options{}))
+}
+
 // otherStore returns a state file with n records of another history.
 func otherStore(t *testing.T, n int) ([]byte, *truth) {
 	t.Helper()
