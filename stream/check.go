@@ -20,7 +20,7 @@ func Check(cfg Config, models []ModelConfig) error {
 		if d == 0 && len(m.Streams) > 0 {
 			d = len(cfg.Streams[m.Streams[0]].FeatureNames())
 		}
-		models[i].Model = untrainedModel{&model.Posterior{Scale: model.Scale{Mu: make([]float64, d)}}}
+		models[i].Model = &untrainedModel{&model.Posterior{Scale: model.Scale{Mu: make([]float64, d)}}}
 	}
 	_, _, err := newNode(cfg, Deps{Models: models, Log: slog.New(slog.DiscardHandler)})
 	return err
@@ -29,11 +29,11 @@ func Check(cfg Config, models []ModelConfig) error {
 // untrainedModel stands for the models in Check.
 type untrainedModel struct{ prior *model.Posterior }
 
-func (u untrainedModel) Snapshot() *model.Posterior { return u.prior }
-func (u untrainedModel) Status() *online.Status {
+func (u *untrainedModel) Snapshot() *model.Posterior { return u.prior }
+func (u *untrainedModel) Status() *online.Status {
 	return &online.Status{Classes: new(online.ClassList)}
 }
-func (u untrainedModel) Uncertainty() *conformal.Uncertainty          { return new(conformal.Uncertainty) }
-func (u untrainedModel) Learn(context.Context, []online.Record) error { return errors.ErrUnsupported }
-func (u untrainedModel) Idle(context.Context) error                   { return nil }
-func (u untrainedModel) Busy() bool                                   { return false }
+func (u *untrainedModel) Uncertainty() *conformal.Uncertainty          { return new(conformal.Uncertainty) }
+func (u *untrainedModel) Learn(context.Context, []online.Record) error { return errors.ErrUnsupported }
+func (u *untrainedModel) Idle(context.Context) error                   { return nil }
+func (u *untrainedModel) Busy() bool                                   { return false }

@@ -55,7 +55,7 @@ func (n *Node) newFallback(changed <-chan struct{}) *fallback {
 	hush := new(atomic.Bool)
 	c := mqtt.NewClient(mqtt.Options{
 		Config: cfg, ID: n.client.ID + fallbackSuffix, Filters: filters, MaxPayload: n.client.MaxPayload, Queue: n.deferred, Dial: n.client.Dial,
-		Counters: &n.counts.network, Dropped: &n.counts.network.DeferredDropped, Log: slog.New(hushed{n.log.Handler(), hush}),
+		Counters: &n.counts.network, Dropped: &n.counts.network.DeferredDropped, Log: slog.New(&hushed{n.log.Handler(), hush}),
 		Event: n.client.Event, Serve: func(context.Context, *mqtt.Conn) {},
 	})
 	return &fallback{client: c, degraded: &n.counts.degraded, changed: changed, hush: hush}
@@ -67,7 +67,7 @@ type hushed struct {
 	hush *atomic.Bool
 }
 
-func (h hushed) Enabled(ctx context.Context, level slog.Level) bool {
+func (h *hushed) Enabled(ctx context.Context, level slog.Level) bool {
 	return (level > slog.LevelWarn || !h.hush.Load()) && h.Handler.Enabled(ctx, level)
 }
 

@@ -20,7 +20,7 @@ type journal struct {
 
 // Commit implements stream.Journal. Its error is no online.ErrLimit while checkpoints may
 // make room: the node then drops nothing.
-func (j journal) Commit(c *online.Commit) error {
+func (j *journal) Commit(c *online.Commit) error {
 	began := time.Now()
 	err := j.Store.Commit(c)
 	switch {
@@ -37,7 +37,7 @@ func (j journal) Commit(c *online.Commit) error {
 }
 
 // Records implements online.Journal.
-func (j journal) Records(model string, seq uint64, n int) ([]online.Record, error) {
+func (j *journal) Records(model string, seq uint64, n int) ([]online.Record, error) {
 	records, err := j.Store.Records(model, seq, n)
 	if errors.Is(err, persist.ErrDamaged) || errors.Is(err, persist.ErrReplaced) {
 		j.onFailed(err)
@@ -46,7 +46,7 @@ func (j journal) Records(model string, seq uint64, n int) ([]online.Record, erro
 }
 
 // readable returns the journal from which models recover.
-func (d *Daemon) readable() online.Journal { return journal{Store: d.store, onFailed: d.onStoreFailed} }
+func (d *Daemon) readable() online.Journal { return &journal{Store: d.store, onFailed: d.onStoreFailed} }
 
 // onStoreFailed ends the daemon: its next start repairs the file.
 func (d *Daemon) onStoreFailed(err error) {
@@ -62,7 +62,7 @@ func (d *Daemon) onStoreFailed(err error) {
 // repaired when it is opened, and a file that replaced the store's must not be overwritten,
 // so both end the daemon.
 func (d *Daemon) journal() stream.Journal {
-	return journal{d.store, d.monitor.OnCommit, func() (done bool) {
+	return &journal{d.store, d.monitor.OnCommit, func() (done bool) {
 		done = true
 		for _, m := range d.current().Models {
 			done = m.Loop.MakeRoom() && done
