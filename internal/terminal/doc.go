@@ -3,6 +3,7 @@
 //
 //	text.go      Writer, Escaped, Plain: control characters as escapes
 //	log.go       NewLogger; AdjustableHandler, whose level can be changed
+//	journal.go   priorities of lines in systemd's journal
 //	stall.go     the writer of a log that may block
 //	json.go      PrintJSON, PrintJSONLines
 //	table.go     Table: aligned columns, or lines in a narrow terminal

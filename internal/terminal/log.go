@@ -17,7 +17,7 @@ func newTerminalHandler(w io.Writer, level slog.Leveler) slog.Handler {
 }
 
 // NewLogger returns a logger with a level and a format: text, json, or auto, which
-// is coloured text on a terminal and text elsewhere. A w that blocks delays a line by a second
+// is coloured text on a terminal and text elsewhere, with priorities in systemd's journal. A w that blocks delays a line by a second
 // at most, and all those that follow by nothing: some of them may then be missing, and the log
 // says how many.
 func NewLogger(at slog.Level, format string, w io.Writer) *slog.Logger {
@@ -25,10 +25,14 @@ func NewLogger(at slog.Level, format string, w io.Writer) *slog.Logger {
 	level.Set(at)
 	options := &slog.HandlerOptions{Level: level}
 	to := &stallWriter{to: w}
-	var handler slog.Handler = slog.NewTextHandler(Writer{to}, options)
+	var lines io.Writer = Writer{to}
+	if inJournal(w) {
+		lines = &journalWriter{lines}
+	}
+	var handler slog.Handler = slog.NewTextHandler(lines, options)
 	switch {
 	case format == "json":
-		handler = slog.NewJSONHandler(Writer{to}, options)
+		handler = slog.NewJSONHandler(lines, options)
 	case format == "auto" && IsTerminal(w):
 		handler = newTerminalHandler(to, level)
 	}

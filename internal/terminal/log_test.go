@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -70,4 +71,28 @@ func (b *blockable) Write(p []byte) (int, error) {
 	b.taking <- struct{}{}
 	defer func() { <-b.taking }()
 	return b.Buffer.Write(p)
+}
+
+// The journal takes the priority of a line from its begin.
+func TestPriorities(t *testing.T) {
+	for format, handler := range map[string]func(*bytes.Buffer, *slog.HandlerOptions) slog.Handler{
+		"text": func(b *bytes.Buffer, o *slog.HandlerOptions) slog.Handler {
+			return slog.NewTextHandler(&journalWriter{b}, o)
+		},
+		"json": func(b *bytes.Buffer, o *slog.HandlerOptions) slog.Handler {
+			return slog.NewJSONHandler(&journalWriter{b}, o)
+		},
+	} {
+		for level, want := range map[slog.Level]string{slog.LevelDebug: "<7>", slog.LevelInfo: "<6>", slog.LevelWarn: "<4>", slog.LevelError: "<3>"} {
+			var line bytes.Buffer
+			slog.New(handler(&line, &slog.HandlerOptions{Level: slog.LevelDebug})).Log(t.Context(), level, "level=DEBUG", "level", "ERROR")
+			if got := line.String(); !strings.HasPrefix(got, want) || strings.Count(got, "<") != 1 || !strings.HasSuffix(got, "\n") {
+				t.Errorf("%s, %s: %q, want %s before it", format, level, got, want)
+			}
+		}
+	}
+	t.Setenv("JOURNAL_STREAM", "8:4711")
+	if inJournal(new(bytes.Buffer)) || ErrorPrefix(os.Stderr) != "" {
+		t.Error("another stream is taken for the journal")
+	}
 }

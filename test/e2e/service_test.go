@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"os"
@@ -70,6 +71,46 @@ func TestServiceManagerHears(t *testing.T) {
 	d.Stop()
 	if received.Lines("READY=1") != 1 || received.Lines("STOPPING=1") != 1 || !strings.HasPrefix(received.String(), "READY=1\n") {
 		t.Errorf("received:\n%s", received)
+	}
+}
+
+// TestPrioritiesInTheJournal expects a priority before each line that goes to the stream of systemd's
+// journal, and none where that stream is not the standard error.
+func TestPrioritiesInTheJournal(t *testing.T) {
+	config, _ := harness.WaveformConfig(t, "mqtt://127.0.0.1:1") // nothing listens there
+	for _, tc := range []struct {
+		args []string
+		want string // of all lines
+	}{
+		{[]string{"run", "-c", config}, `^(<6>time=.*level=INFO.*\n)+<4>time=.*level=WARN.*cannot connect.*\n(<6>.*\n)+$`},
+		{[]string{"run", "-c", config + ".none"}, `^<3>edge: .*no such file.*\n$`},
+	} {
+		ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, theirs := os.NewFile(uintptr(ends[0]), "ours"), os.NewFile(uintptr(ends[1]), "theirs")
+		var stat syscall.Stat_t
+		if err := syscall.Fstat(ends[1], &stat); err != nil {
+			t.Fatal(err)
+		}
+		cmd := harness.Command(t, tc.args...)
+		cmd.Env = append(os.Environ(), fmt.Sprintf("JOURNAL_STREAM=%d:%d", stat.Dev, stat.Ino))
+		cmd.Stderr = theirs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		theirs.Close()
+		got := ""
+		for lines := bufio.NewScanner(ours); lines.Scan(); {
+			if got += lines.Text() + "\n"; strings.Contains(lines.Text(), "cannot connect") {
+				cmd.Process.Signal(syscall.SIGTERM)
+			}
+		}
+		ours.Close()
+		if cmd.Wait(); !regexp.MustCompile(tc.want).MatchString(got) {
+			t.Errorf("%v: the log is\n%s", tc.args, got)
+		}
 	}
 }
 
