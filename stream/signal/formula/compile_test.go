@@ -129,7 +129,7 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signals, x := []string{"power", "voltage", "current", "x", "y", "none"}, []float64{1234.5, 231.2, 5.25, -3, 4, missing}
+	signals, x := []string{"power", "voltage", "current", "x", "y", "none", "high", "low", "word"}, []float64{1234.5, 231.2, 5.25, -3, 4, missing, 1, 34464, 65531}
 	_, examples, _ := strings.Cut(string(text), "## Examples")
 	examples, _, _ = strings.Cut(examples, "## Calendar")
 	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\S+) \\|$").FindAllStringSubmatch(examples, -1)
