@@ -84,7 +84,7 @@ func (s *schema) append(all []Reading, c *cells) ([]Reading, *Refusal) {
 		return all, nil
 	}
 	if len(all) == s.maxBatch {
-		return nil, Refuse(TooLarge, "more than %d entries in a batch", s.maxBatch)
+		return nil, s.tooMany()
 	}
 	r, err := c.reading()
 	if err == nil && r.X != nil {

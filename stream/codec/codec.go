@@ -236,7 +236,7 @@ func (d *Decoder) DecodeTo(s *Scratch, payload []byte) ([]Reading, error) {
 // open returns an unpacked payload that is not empty.
 func (d *Decoder) open(payload []byte) ([]byte, *Refusal) {
 	if len(payload) > d.maxPayload {
-		return nil, Refuse(TooLarge, "more than %s", field.ByteSize(d.maxPayload))
+		return nil, Refuse(TooLarge, "more than %s: max_payload of a stream", field.ByteSize(d.maxPayload))
 	}
 	payload, err := d.unpacker.unpack(payload)
 	if err != nil {
@@ -347,6 +347,11 @@ func (s *schema) fillMissing(x []float64, have []bool) *Refusal {
 		return Refuse(MissingFeature, "no feature has a value")
 	}
 	return nil
+}
+
+// tooMany refuses a payload with more rows, samples or labels than max_batch.
+func (s *schema) tooMany() *Refusal {
+	return Refuse(TooLarge, "more than %d rows or samples in a payload: max_batch of the stream", s.maxBatch)
 }
 
 // without is the remedy where a sample lacks a feature, "" where features may be missing.

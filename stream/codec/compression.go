@@ -101,5 +101,5 @@ func (u *unpacker) unzstd(payload []byte) ([]byte, *Refusal) {
 var errTooLong = errors.New("too long")
 
 func (u *unpacker) tooLarge() *Refusal {
-	return Refuse(TooLarge, "more than %s when it is unpacked", field.ByteSize(u.limit))
+	return Refuse(TooLarge, "more than %s when it is unpacked: max_payload of the stream", field.ByteSize(u.limit))
 }

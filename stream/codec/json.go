@@ -49,7 +49,7 @@ func (c jsonCodec) entry(readings []Reading, v gjson.Result, found []gjson.Resul
 		return readings, nil
 	}
 	if len(readings) == c.maxBatch {
-		return nil, Refuse(TooLarge, "more than %d entries in a batch", c.maxBatch)
+		return nil, c.tooMany()
 	}
 	r, err := c.reading(v)
 	if err == nil && (r.X != nil || len(c.names) == 0) {

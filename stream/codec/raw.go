@@ -29,7 +29,7 @@ func (c rawCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	}
 	n := len(payload) / (d * c.size)
 	if n > c.maxBatch {
-		return nil, Refuse(TooLarge, "more than %d entries in a batch", c.maxBatch)
+		return nil, c.tooMany()
 	}
 	if c.signals != nil {
 		return c.rows(payload, n)

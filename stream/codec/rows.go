@@ -253,7 +253,7 @@ func none() string { return "" }
 // add makes room for k rows.
 func (w *rows) add(k int) ([]Reading, []float64, *Refusal) {
 	if k > w.maxBatch-len(w.list) {
-		return nil, nil, Refuse(TooLarge, "more than %d rows in a payload: max_batch of the stream", w.maxBatch)
+		return nil, nil, w.tooMany()
 	}
 	from := len(w.list)
 	w.list = append(w.list, make([]Reading, k)...)
