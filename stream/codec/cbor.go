@@ -86,6 +86,8 @@ func (c *cborCodec) appendAsJSON(dst []byte, v any) ([]byte, error) {
 		switch {
 		case v.Number == tagDecimal || v.Number == tagBigfloat:
 			return appendFraction(dst, v)
+		case v.Number == tagRational || v.Number == tagRowMajor || v.Number == tagColumnMajor: // whose arrays are no rows
+			return nil, fmt.Errorf("tag %d, a fraction or an array of several dimensions, is not read: send numbers, or arrays of them", v.Number)
 		case v.Number >= firstTypedArray && v.Number <= lastTypedArray:
 			numbers, err := typedArray(v)
 			if err != nil {
@@ -176,6 +178,13 @@ const mostBits = 4096
 const (
 	tagDecimal  = 4 // mantissa · 10^exponent
 	tagBigfloat = 5 // mantissa · 2^exponent
+)
+
+// Tags of pairs that are not read: [numerator, denominator], and [dimensions, numbers] (RFC 8746, section 3.1).
+const (
+	tagRational    = 30
+	tagRowMajor    = 40
+	tagColumnMajor = 1040
 )
 
 // appendFraction appends the number of a decimal fraction or a bigfloat.

@@ -61,8 +61,6 @@ func TestRemedies(t *testing.T) {
 		{FormatJSON, `{"x":1,"label":""}`, "bad_label: label has 0 bytes: want 1 to 256; send null, or no label, for a sample without a label"},
 		{FormatJSON, `{"x":1,"label":"  "}`, "bad_label: label has spaces alone; send null, or no label, for a sample without a label"},
 		{FormatValue, `{"value":21.5}`, "format: json the path of the value in fields"},
-		{FormatCBOR, "\xa1\x61x\xd8\x57\x50" + strings.Repeat("\x00", 16), "malformed: tag 87, a typed array of other numbers than floats of 16, 32 or 64 bits and whole numbers, is not read"},
-		{FormatCBOR, "\xa1\x61x\xd8\x55\x43\x00\x00\x00", "malformed: tag 85, a typed array: want a byte string of numbers of 4 bytes each"},
 		{FormatCBOR, "\xa1\x61x\xf9\x7c\x00", "not_a_number: signal \"x\": Infinity is beyond the range of a float64"},
 		{FormatCBOR, "\xa1\x61x\xf9\xfc\x00", "-Infinity is beyond the range of a float64"},
 		{FormatCBOR, "\xa1\x61x\x651e999", "1e999 is beyond the range of a float64"},
@@ -83,6 +81,22 @@ func TestRemedies(t *testing.T) {
 		got, err := mustDecoder(t, s).Decode([]byte(c.payload))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: Decode(%q) = %+v, %v, want %q", c.format, c.payload, got, err, c.want)
+		}
+	}
+}
+
+// TestRemedyOfTags reads numbers of CBOR under tags.
+func TestRemedyOfTags(t *testing.T) {
+	for _, c := range []struct{ payload, want string }{
+		{"\xa1\x61x\xd8\x57\x50" + strings.Repeat("\x00", 16), "malformed: tag 87, a typed array of other numbers than floats of 16, 32 or 64 bits and whole numbers, is not read"},
+		{"\xa1\x61x\xd8\x1e\x82\x01\x03", "malformed: tag 30, a fraction or an array of several dimensions, is not read"},
+		{"\xd8\x28\x82\x82\x02\x01\x82\x01\x02", "malformed: tag 40, a fraction or an array of several dimensions, is not read"},
+		{"\xa1\x61x\xd8\x55\x43\x00\x00\x00", "malformed: tag 85, a typed array: want a byte string of numbers of 4 bytes each"},
+	} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.Stage.Signals = []string{"a"}, FormatCBOR, []string{"x"}
+		if got, err := mustDecoder(t, s).Decode([]byte(c.payload)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("Decode(%q) = %+v, %v, want %q", c.payload, got, err, c.want)
 		}
 	}
 }
