@@ -153,6 +153,26 @@ func TestIgnoredState(t *testing.T) {
 	}
 }
 
+// The entry of labels for a button of Shelly in docs/guide/shapes.md.
+func TestStateOfEvents(t *testing.T) {
+	l := DefaultLabels()
+	l.Sticky, l.Label, l.Map = true, "params.events.0.event", map[string]string{"single_push": "awake", "double_push": "asleep"}
+	l.Ignore = []string{"", "btn_down", "btn_up"}
+	d := NewLabelDecoder(l)
+	for _, c := range []struct {
+		payload, want string
+		told          bool
+	}{
+		{`{"src":"shellyplusi4-1","method":"NotifyEvent","params":{"ts":1.5,"events":[{"component":"input:0","id":0,"event":"btn_down","ts":1.5}]}}`, "", false},
+		{`{"src":"shellyplusi4-1","method":"NotifyEvent","params":{"ts":1.6,"events":[{"component":"input:0","id":0,"event":"double_push","ts":1.6}]}}`, "asleep", true},
+		{`{"src":"shellyplusi4-1","method":"NotifyStatus","params":{"ts":1.7,"input:0":{"id":0,"state":true}}}`, "", false},
+	} {
+		if label, _, told, err := d.State([]byte(c.payload)); label != c.want || told != c.told || err != nil {
+			t.Errorf("%s: %q, %t, %v; want %q, %t", c.payload, label, told, err, c.want, c.told)
+		}
+	}
+}
+
 func TestIgnoreValidate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ignore []string
