@@ -2,7 +2,6 @@ package codec
 
 import (
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -226,40 +225,14 @@ const (
 	lastTypedArray  = 87
 )
 
-// typedArray returns the numbers of a typed array.
+// typedArray returns the numbers of a typed array. The bits of its tag are 010, whether they are floats, whether
+// they are signed, whether the least significant byte comes first, and two for their size.
 func typedArray(t cbor.Tag) ([]float64, error) {
-	var (
-		size   int
-		number func([]byte) float64
-		order  binary.ByteOrder = binary.BigEndian
-	)
-	if t.Number&4 != 0 { // bit 2
-		order = binary.LittleEndian
+	float, signed, little, size := t.Number&16 != 0, t.Number&8 != 0, t.Number&4 != 0, 1<<(t.Number&3)
+	if float {
+		size *= 2
 	}
-	switch t.Number {
-	case 64, 68:
-		size, number = 1, func(b []byte) float64 { return float64(b[0]) }
-	case 65, 69:
-		size, number = 2, func(b []byte) float64 { return float64(order.Uint16(b)) }
-	case 66, 70:
-		size, number = 4, func(b []byte) float64 { return float64(order.Uint32(b)) }
-	case 67, 71:
-		size, number = 8, func(b []byte) float64 { return float64(order.Uint64(b)) }
-	case 72:
-		size, number = 1, func(b []byte) float64 { return float64(int8(b[0])) }
-	case 73, 77:
-		size, number = 2, func(b []byte) float64 { return float64(int16(order.Uint16(b))) }
-	case 74, 78:
-		size, number = 4, func(b []byte) float64 { return float64(int32(order.Uint32(b))) }
-	case 75, 79:
-		size, number = 8, func(b []byte) float64 { return float64(int64(order.Uint64(b))) }
-	case 80, 84:
-		size, number = 2, func(b []byte) float64 { return float64(float16.Frombits(order.Uint16(b)).Float32()) }
-	case 81, 85:
-		size, number = 4, func(b []byte) float64 { return float64(math.Float32frombits(order.Uint32(b))) }
-	case 82, 86:
-		size, number = 8, func(b []byte) float64 { return math.Float64frombits(order.Uint64(b)) }
-	default: // 83 and 87; 76 is reserved
+	if size > 8 || t.Number == 76 { // which is reserved
 		return nil, fmt.Errorf("tag %d, a typed array of other numbers than floats of 16, 32 or 64 bits and whole numbers, is not read: send one of those", t.Number)
 	}
 	data, ok := t.Content.([]byte)
@@ -268,7 +241,26 @@ func typedArray(t cbor.Tag) ([]float64, error) {
 	}
 	numbers := make([]float64, len(data)/size)
 	for i := range numbers {
-		numbers[i] = number(data[i*size:])
+		var bits uint64
+		for j := range size {
+			if little {
+				j = size - 1 - j
+			}
+			bits = bits<<8 | uint64(data[i*size+j])
+		}
+		unused := 64 - 8*size
+		switch {
+		case float && size == 2:
+			numbers[i] = float64(float16.Frombits(uint16(bits)).Float32())
+		case float && size == 4:
+			numbers[i] = float64(math.Float32frombits(uint32(bits)))
+		case float:
+			numbers[i] = math.Float64frombits(bits)
+		case signed:
+			numbers[i] = float64(int64(bits<<unused) >> unused)
+		default:
+			numbers[i] = float64(bits)
+		}
 	}
 	return numbers, nil
 }
