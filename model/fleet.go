@@ -15,7 +15,8 @@ import (
 //
 //	p_k ← p_unseen,k for k in Rare,     p_k ← (1 − u)·p_k/Σ_{l not in Rare} p_l for the others
 //
-// where the members' forests have refined p_unseen, if there are any.
+// where p_unseen is that answer to the power of Exponent, and the members' forests have refined
+// it, if there are any.
 type Fleet struct {
 	Members  int        // whose sites are in it
 	Horizons int        // F; 0 while Guest answers
@@ -26,7 +27,8 @@ type Fleet struct {
 
 	// Unseen is the posterior of all members, this one included, in a basis of all; Guest while
 	// that answers. Nil: the fleet does not answer for the classes in Rare.
-	Unseen *Posterior
+	Unseen   *Posterior
+	Exponent float64 // of its answer after the warm-up; 0: it stays as it is
 
 	// Own has the weights and exponents of the answer without the fleet alone: Weights, and
 	// those in Pool. All else is that of the posterior. Share is the weight of
@@ -59,6 +61,7 @@ type company struct {
 	named          []float64  // by class of the model
 	refined        []float64  // 3×C  see refinement
 	sides          []float64  // 2×C  the answers with forests and without, of a guest; empty if it has none
+	unseen         []float64  // answer of Unseen; nil: it gave none
 	own, guest     []float64  // answers that were mixed, by class; own is empty without a guest
 	known          bool       // the fleet has answered
 	alone          *Workspace // of the answer without the fleet
@@ -110,7 +113,7 @@ func (p *Posterior) FleetWeight() (sum float64) {
 // with f.
 func (f *Fleet) WithShares(of *Fleet) *Fleet {
 	c := *f
-	c.Share, c.GuestWeight, c.GuestForests = of.Share, of.GuestWeight, of.GuestForests
+	c.Share, c.Exponent, c.GuestWeight, c.GuestForests = of.Share, of.Exponent, of.GuestWeight, of.GuestForests
 	return &c
 }
 
@@ -121,7 +124,7 @@ func (p *Posterior) loadFleet(x []float64, n int, ws *Workspace) {
 		return
 	}
 	of := f.Guest
-	if of == nil && f.mixes() {
+	if of == nil && f.Mixes() {
 		of = f.Unseen
 	}
 	if of == nil {
@@ -136,7 +139,7 @@ func (p *Posterior) loadFleet(x []float64, n int, ws *Workspace) {
 // accompany mixes the fleet's answer for input i into dst, the own answer.
 func (p *Posterior) accompany(dst []float64, i int, ws *Workspace) {
 	f, c := p.Fleet, &ws.company
-	c.known, c.own = false, c.own[:0]
+	c.known, c.own, c.unseen = false, c.own[:0], nil
 	switch {
 	case f == nil:
 	case f.Guest != nil:
@@ -151,14 +154,14 @@ func (p *Posterior) accompany(dst []float64, i int, ws *Workspace) {
 		for k := range dst {
 			dst[k] += f.GuestWeight * (c.named[k] - dst[k])
 		}
-		if f.mixes() {
+		if f.Mixes() {
 			f.mixRare(dst, c.named)
 		}
 		ws.answer.novelty += f.GuestWeight * (novelty - ws.answer.novelty)
 	case f.Horizons > 0 && p.Built():
 		p.fleetProbs(ws)
 		c.known = true
-		if f.mixes() {
+		if f.Mixes() {
 			p.answerUnseen(i, len(dst), ws)
 			f.mixRare(dst, c.named)
 		}

@@ -8,18 +8,40 @@ import (
 // refining is the exponent by which forests refine the answer of a fleet.
 const refining = 0.8
 
-// mixes reports whether the fleet answers for rare classes.
-func (f *Fleet) mixes() bool { return f.Unseen != nil && slices.Contains(f.Rare, true) }
+// Mixes reports whether the fleet answers for rare classes.
+func (f *Fleet) Mixes() bool { return f.Unseen != nil && slices.Contains(f.Rare, true) }
 
-// answerUnseen leaves the answer of Unseen for input i, over c classes, in ws.company.named.
+// answerUnseen leaves the answer of Unseen for input i, over c classes, with its exponent and
+// refined, in ws.company.named.
 func (p *Posterior) answerUnseen(i, c int, ws *Workspace) {
 	of := &ws.company
 	of.guest, _ = p.Fleet.Unseen.AnswerTo(of.guest, i, 0, of.ws)
+	of.unseen = of.guest
 	of.named = grow(of.named, c)
 	clear(of.named)
 	copy(of.named, of.guest)
+	sharpen(of.named, p.Fleet.Exponent)
 	p.refine(of.named, ws)
 }
+
+// sharpen raises probabilities to a power, which is above 0, and scales their sum to 1.
+func sharpen(p []float64, power float64) {
+	if power == 0 || power == 1 {
+		return
+	}
+	var sum float64
+	for k, v := range p {
+		p[k] = math.Pow(v, power)
+		sum += p[k]
+	}
+	for k := range p {
+		p[k] /= sum
+	}
+}
+
+// Unseen returns the answer of model.Fleet.Unseen in the last prediction, before its exponent
+// and the forests, by class; nil if it gave none. Valid until the next call.
+func (ws *Workspace) Unseen() []float64 { return ws.company.unseen }
 
 // mixRare replaces the answer in dst for the classes in Rare by that in g.
 func (f *Fleet) mixRare(dst, g []float64) {

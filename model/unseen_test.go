@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"edge/model/dense"
 	"edge/test/golden"
 )
 
@@ -86,19 +87,32 @@ func TestMixFew(t *testing.T) {
 	unseen := &Posterior{Names: p.Names, Counts: []uint64{40, 30, 20, 10}, N: 100} // answers by frequencies
 	p.Fleet.Unseen = unseen
 	p.loadFleet(nil, 0, ws)
-	g := unseen.FrequenciesTo(make([]float64, 4))
+	frequencies := unseen.FrequenciesTo(make([]float64, 4))
+	g := slices.Clone(frequencies)
 	p.refine(g, ws)
 	dst := []float64{0.9, 0.05, 0.03, 0.02}
 	p.answerUnseen(0, 4, ws)
 	golden.Close(t, "answer for unseen classes", ws.company.named, g, 1e-12)
+	golden.Close(t, "answer before its exponent and the forests", ws.Unseen(), frequencies, 1e-12)
+	p.Fleet.Exponent = 2
+	p.answerUnseen(0, 4, ws)
+	var square [4]float64
+	sum := dense.Dot(frequencies, frequencies)
+	for k, v := range frequencies {
+		square[k] = v * v / sum
+	}
+	p.refine(square[:], ws)
+	golden.Close(t, "answer to the power of 2", ws.company.named, square[:], 1e-12)
+	p.Fleet.Exponent = 1
+	p.answerUnseen(0, 4, ws)
 	p.Fleet.mixRare(dst, ws.company.named)
 	u := g[2] + g[3]
 	golden.Close(t, "answer", dst, []float64{(1 - u) * 0.9 / 0.95, (1 - u) * 0.05 / 0.95, g[2], g[3]}, 1e-12)
 	p.Fleet.Unseen = nil
-	if p.Fleet.mixes() {
+	if p.Fleet.Mixes() {
 		t.Error("mixes without Unseen")
 	}
-	if p.Fleet.Unseen, p.Fleet.Rare = unseen, make([]bool, 4); p.Fleet.mixes() {
+	if p.Fleet.Unseen, p.Fleet.Rare = unseen, make([]bool, 4); p.Fleet.Mixes() {
 		t.Error("mixes without rare classes")
 	}
 }

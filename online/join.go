@@ -186,17 +186,23 @@ func (l *Learner) followClasses() {
 	l.publishFleet()
 }
 
-// observeGuest weighs the guest by a sample of class k, of which ws has the answer. One whose
-// label came late is answered again: the published answer does not hold that of the guest.
-func (l *Learner) observeGuest(ev *Event, k int, weight float64, ws *model.Workspace) {
-	if l.fleet.guest == nil {
+// observeMembers weighs the guest, or learns the exponent of the answer for classes with few
+// own labels, by a sample of class k, of which ws has the answer. One whose label came late is
+// answered again: the published answer does not hold those.
+func (l *Learner) observeMembers(ev *Event, k int, weight float64, ws *model.Workspace) {
+	f := l.view.Fleet
+	if f == nil || f.Guest == nil && !f.Mixes() {
 		return
 	}
 	if ev.Probs != nil {
 		ws = &l.ws
 		l.probs, _, _ = l.view.PredictTo(l.probs, ev.X, ws)
 	}
-	l.mix.ObserveGuest(k, weight, ws)
+	if f.Guest != nil {
+		l.mix.ObserveGuest(k, weight, ws)
+	} else {
+		l.mix.ObserveUnseen(k, weight, f.Rare, ws)
+	}
 	l.publishShares()
 }
 
@@ -250,6 +256,7 @@ func (l *Learner) publishShares() {
 	if v := l.view.Fleet; v != nil {
 		v.Own, v.Share = l.mix.Own()
 		v.GuestWeight, v.GuestForests = l.mix.GuestWeight(), l.mix.GuestForests()
+		v.Exponent = l.mix.UnseenExponent()
 	}
 }
 

@@ -113,3 +113,9 @@ func (l *Learner) decodeUnseen(d *wire.Decoder) {
 	}
 	l.publishFleet()
 }
+
+// decodeUnseenExponent reads the exponent of the answer for classes with few own labels.
+func (l *Learner) decodeUnseenExponent(d *wire.Decoder) {
+	l.mix.DecodeUnseen(d)
+	l.publishShares()
+}

@@ -288,7 +288,7 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	if ev.Probs == nil && weighs {
 		l.observeForests(k, weight, after)
 	}
-	l.observeGuest(ev, k, weight, after)
+	l.observeMembers(ev, k, weight, after)
 	if k >= len(l.view.Names) {
 		l.publishClasses()
 		l.followClasses()

@@ -34,6 +34,7 @@ var sections = [...]section{
 	{"basis", (*Learner).encodeCommon, (*Learner).decodeCommon},
 	{"fleet", (*Learner).encodeFleet, (*Learner).decodeFleet},                                                                         // before the blends, which it has experts of
 	{"unseen", (*Learner).encodeUnseen, (*Learner).decodeUnseen},                                                                      // after the fleet
+	{"unseen exponent", func(l *Learner, e *wire.Encoder) { l.mix.EncodeUnseen(e) }, (*Learner).decodeUnseenExponent},                 // likewise
 	{"fleet forests", (*Learner).encodeForests, (*Learner).decodeForests},                                                             // likewise
 	{"stack", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.mix.DecodeStack(d) }},                           // not written any more
 	{"blends", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.mix.DecodeFormer(d, false) }},                  // nor this

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"math"
 	"slices"
 
 	"edge/online/wire"
@@ -9,6 +10,11 @@ import (
 // UnseenPoints is the number of inducing points of the sums Unseen of a merge, to that of the
 // receiver. They stand for the inputs of all members.
 const UnseenPoints = 2
+
+// unseenAmplitude is the amplitude of the kernel of these sums, to that of the mean of the
+// members' kernels. Each of these is learnt from the classes of its member, and the classes of
+// all are more to tell apart: under the mean alone the prior holds their sums back.
+const unseenAmplitude = 4
 
 // lacks reports whether one of others knows a class that c does not know.
 func lacks(c *Contribution, others []*Contribution) bool {
@@ -37,9 +43,17 @@ func (s *Set) taken(m *Merge) (all []*Contribution) {
 // receiver lie where its own classes are: its basis knows the others badly. Nil: the basis of
 // all, or a sum, does not factor.
 func (r *Receiver) unseen(taken []*Contribution) *Merge {
+	b := r.pool(taken, UnseenPoints*r.Params.M)
+	*b.Params.LogAmp() += math.Log(unseenAmplitude)
+	b.Params.Clamp(maxEps)
+	return r.unseenOn(b, taken)
+}
+
+// unseenOn returns these sums on a basis.
+func (r *Receiver) unseenOn(b *Basis, taken []*Contribution) *Merge {
 	one := *r
 	one.Horizons = r.Horizons[:1]
-	m := &Merge{Basis: *r.pool(taken, UnseenPoints*r.Params.M), Horizons: one.Horizons, Weights: []float64{1}}
+	m := &Merge{Basis: *b, Horizons: one.Horizons, Weights: []float64{1}}
 	p, err := newProjector(&m.Basis, r.Units)
 	if err != nil {
 		return nil

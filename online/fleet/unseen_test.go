@@ -12,8 +12,9 @@ import (
 )
 
 // Receiver and member have the same kernel, and the basis of the sums Unseen has the inducing
-// inputs of both: the posterior of a class that the member alone knows is there that of the
-// member by itself. On the receiver's basis it is not.
+// inputs of both: under that kernel the posterior of a class that the member alone knows is there
+// that of the member by itself. On the receiver's basis it is not. The amplitude of the kernel of
+// Unseen is unseenAmplitude times as large.
 func TestUnseen(t *testing.T) {
 	r := receiver(t, 6)
 	r.Mix = true
@@ -33,9 +34,11 @@ func TestUnseen(t *testing.T) {
 			}
 		}
 	}, c.Params.Z())
-	got, gotVariance := posteriorAt(t, &m.Unseen.Basis, func(a, b []float64) { m.Unseen.Sum(0, 2, a, b) }, c.Params.Z())
+	same := r.unseenOn(r.pool([]*Contribution{c}, 12), []*Contribution{c})
+	got, gotVariance := posteriorAt(t, &same.Basis, func(a, b []float64) { same.Sum(0, 2, a, b) }, c.Params.Z())
 	golden.Close(t, "means", got, want, 1e-3)
 	golden.Close(t, "variances", gotVariance, wantVariance, 1e-3)
+	golden.Close(t, "amplitude", []float64{math.Exp(*m.Unseen.Params.LogAmp())}, []float64{unseenAmplitude * math.Exp(*same.Params.LogAmp())}, 1e-12)
 	if own, _ := posteriorAt(t, &m.Basis, func(a, b []float64) { m.Sum(0, slices.Index(m.Classes, "z"), a, b) }, c.Params.Z()); math.Abs(own[0]-want[0]) < 1e-2 {
 		t.Error("the receiver's basis is as good")
 	}

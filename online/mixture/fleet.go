@@ -14,6 +14,7 @@ type fleet struct {
 	logw, saved []float64     // H+F  log weights, the largest 0; their copy for Undo
 	own         []float64     // H  softmax of the own horizons' log weights
 	forests     memberForests // of the members' forests and the own one
+	unseen      unseen        // of the answer for classes with few own labels
 }
 
 // Ahead is the log weight by which the horizons of a fleet begin ahead of the own ones:
@@ -48,7 +49,11 @@ func (m *Mixture) Join(own []int, lead float64) {
 	case to > 0:
 		m.startOwn()
 	}
-	m.fleet = fleet{horizons: to, forests: m.fleet.forests}
+	answer := m.fleet.unseen
+	if from == 0 {
+		answer = newUnseen()
+	}
+	m.fleet = fleet{horizons: to, forests: m.fleet.forests, unseen: answer}
 	m.view.Weights = make([]float64, h+to)
 	if to > 0 {
 		m.startHorizons(own, lead)
