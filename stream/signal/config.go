@@ -115,7 +115,7 @@ func (c Config) Set() bool { return len(c.Signals) > 0 }
 
 // Hop returns the distance between two windows: as configured, or half of their length.
 // It is zero without windows, and for windows that are messages.
-func (c Config) Hop() Span {
+func (c *Config) Hop() Span {
 	w := &c.Window
 	if w.Hop.Set() {
 		return w.Hop

@@ -31,7 +31,7 @@ type layout struct {
 
 // Features returns the names of the features of the stage's samples: those of chosen, or
 // all but the signals that are only used in derived ones.
-func (c Config) Features(chosen []string) ([]string, error) {
+func (c *Config) Features(chosen []string) ([]string, error) {
 	l, err := newLayout(c, chosen)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (l *layout) features() []string {
 }
 
 // Zone returns the zone of the stream's times.
-func (c Config) Zone() (*time.Location, error) {
+func (c *Config) Zone() (*time.Location, error) {
 	if c.TimeZone == "" {
 		return time.Local, nil
 	}
@@ -71,7 +71,7 @@ func zoneOf(name string, load func(string) (*time.Location, error)) (*time.Locat
 	return nil, field.Check(false, "time_zone", name, want)
 }
 
-func newLayout(c Config, chosen []string) (*layout, error) {
+func newLayout(c *Config, chosen []string) (*layout, error) {
 	zone, err := c.Zone()
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func newLayout(c Config, chosen []string) (*layout, error) {
 }
 
 // window sets the windowed signals and their features.
-func (l *layout) window(c Config, used func(string) bool) error {
+func (l *layout) window(c *Config, used func(string) bool) error {
 	own := l.values[:len(l.signals)+len(c.Derive)] // without the calendar
 	of := c.Window.Of
 	if len(of) == 0 {

@@ -198,7 +198,7 @@ func (s *Stage) load(d *device, r *wire.Decoder, version uint64) {
 
 // begun returns the number of windows by count that have begun and not ended, of a
 // device with that many rows.
-func (c Config) begun(rows int) int {
+func (c *Config) begun(rows int) int {
 	length, hop := c.Window.Length.Rows, c.Hop().Rows
 	switch {
 	case length == 0:

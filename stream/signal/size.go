@@ -27,7 +27,7 @@ type Size struct {
 
 // Size returns the memory and the load of a device that sends a number of rows a second; 0: not known.
 // The configuration is valid.
-func (c Config) Size(rate float64) Size {
+func (c *Config) Size(rate float64) Size {
 	l, err := newLayout(c, nil)
 	if err != nil {
 		return Size{}

@@ -118,7 +118,7 @@ func NewStage(opts Options, counts *Counts) (*Stage, error) {
 	if err := opts.Config.Validate(); err != nil {
 		return nil, fmt.Errorf("signal: %w", err)
 	}
-	l, err := newLayout(opts.Config, opts.Features)
+	l, err := newLayout(&opts.Config, opts.Features)
 	if err != nil {
 		return nil, fmt.Errorf("signal: %w", err)
 	}

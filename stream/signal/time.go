@@ -27,7 +27,7 @@ func ToTime(ns int64) time.Time { return time.Unix(0, ns) }
 
 // Gap returns the silence after which a window begins anew, in a stream of that many
 // rows a second, or 0 where it is unknown. Without a window it is 0: none.
-func (c Config) Gap(rate float64) time.Duration {
+func (c *Config) Gap(rate float64) time.Duration {
 	w, gap := &c.Window, defaultGap
 	switch {
 	case !w.Length.Set() || w.Length.Message:

@@ -16,7 +16,7 @@ const (
 )
 
 // Validate reports every field that is out of range, joined. The zero value is valid.
-func (c Config) Validate() error {
+func (c *Config) Validate() error {
 	if !c.Set() {
 		return c.unused()
 	}
@@ -52,7 +52,7 @@ func (c Config) Validate() error {
 }
 
 // unused refuses parts of the stage in a stream without signals.
-func (c Config) unused() error {
+func (c *Config) unused() error {
 	return errors.Join(
 		field.Check(!c.Hold.Set(), "hold", "set", "signals or inputs: without them there are no values to hold"),
 		field.Check(len(c.Derive) == 0, "derive", "set", "signals or inputs: a derived signal is made from them"),
