@@ -43,7 +43,8 @@ func (n *Node) newReporter(deps Deps) *reporter {
 		outbox: n.outbox, qos: byte(n.cfg.MQTT.QoS), log: n.log, onEvent: deps.OnEvent, moreHealth: deps.Health,
 		changed: make(chan struct{}, 1),
 	}
-	r.settings.Store(&deps.Settings)
+	settings := deps.Settings // alone, without the samples in deps
+	r.settings.Store(&settings)
 	r.home = homeassistant.New(n.cfg.HomeAssistant, homeassistant.Options{
 		Node: n.cfg.Node, Prefix: prefix, Control: n.cfg.Control.Enabled, MetricsLast: 3 * n.cfg.Metrics.Every, Wake: func() { wake(r.changed) },
 	})

@@ -97,6 +97,9 @@ func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error
 		deps.Models = append(deps.Models, followed(m))
 	}
 	node, err := stream.NewNode(p.Config.Stream(), deps)
+	for _, m := range p.Models { // the node has them, and drops the samples one by one
+		m.Feed.Waiting, m.Feed.Unlearnt = nil, nil
+	}
 	return node, exit.With(exit.Config, err)
 }
 

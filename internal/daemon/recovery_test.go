@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +104,31 @@ func TestLabelsThatClassesRefuse(t *testing.T) {
 	crashed(t, cfg, 60)
 	if _, text := runUnderClasses(t, cfg, []string{"a", "b"}); strings.Count(text, "labels are lost") != 1 {
 		t.Errorf("the log does not tell once that labels are lost:\n%s", text)
+	}
+}
+
+// The samples that waited at the start are the node's alone: it drops them one by one.
+func TestSamplesOfTheStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edge.db")
+	cfg, err := config.Load(files.Write(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {m: {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, waiting := range []int{0, 1} {
+		d, err := New(cfg, slog.New(slog.DiscardHandler), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := d.current().Model("m")
+		if kept, err := d.store.Info("m"); err != nil || kept.Pending != uint64(waiting) || m.Feed.Waiting != nil || m.Feed.Unlearnt != nil {
+			t.Errorf("%d samples wait, %v; the deployment has %d of them, and %d records", kept.Pending, err, len(m.Feed.Waiting), len(m.Feed.Unlearnt))
+		}
+		if err := d.store.Commit(&online.Commit{Records: []online.Record{{Model: "m", Event: online.Event{Kind: online.Observe, X: []float64{1}, Label: "a"}}}, Wait: []online.Pending{{Model: "m", Key: 7, X: []float64{1}}}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

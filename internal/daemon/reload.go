@@ -190,9 +190,7 @@ func (r *run) carryOver(old *deployment, cfg *config.Config, name string) (m *we
 	m = &web.Model{Name: name, Config: learner, Feed: cfg.Feed(name, learner)}
 	m.Loop = was.Loop
 	m.Feed.Model, m.Feed.Mark = was.Loop, was.Feed.Mark
-	before := was.Feed
-	before.Waiting, before.Unlearnt = nil, nil
-	return m, reflect.DeepEqual(before, m.Feed), nil
+	return m, reflect.DeepEqual(was.Feed, m.Feed), nil
 }
 
 // reconfigure gives the running loops their new configuration. undo gives them
