@@ -308,6 +308,7 @@ func (f *fleets) trickle() (left bool) {
 	for _, m := range f.members {
 		for len(m.waiting) > 0 && f.node.outbox.Len() < fleetAhead {
 			f.push(m.waiting[0])
+			m.waiting[0] = membership.Publication{} // frees the payload
 			m.waiting = m.waiting[1:]
 		}
 		left = left || len(m.waiting) > 0

@@ -6,6 +6,8 @@ import (
 	"weak"
 
 	"edge/online"
+	"edge/stream/membership"
+	"edge/stream/mqtt"
 )
 
 // The samples that waited for their labels at the start take no memory once they are dropped.
@@ -31,4 +33,27 @@ func TestSamplesOfTheStartAreFreed(t *testing.T) {
 		t.Error("the sample is kept")
 	}
 	runtime.KeepAlive(node)
+}
+
+// A publication of a fleet takes no memory once the outbox has it.
+func TestPublicationsOfAFleetAreFreed(t *testing.T) {
+	cfg, _ := testConfig()
+	n := &Node{outbox: mqtt.NewOutbox(cfg.Outbox, new(mqtt.Counters))}
+	payload := make([]byte, 1000)
+	freed := weak.Make(&payload[0])
+	m := &fleetMember{waiting: []membership.Publication{{Topic: "t", Payload: payload}}}
+	f := &fleets{node: n, members: []*fleetMember{m}}
+	payload = nil
+	if f.trickle() {
+		t.Fatal("it waits on")
+	}
+	for _, ok := n.outbox.Pop(); ok; {
+		_, ok = n.outbox.Pop()
+	}
+	n.outbox = nil
+	runtime.GC()
+	if freed.Value() != nil {
+		t.Error("the publication is kept")
+	}
+	runtime.KeepAlive(f)
 }
