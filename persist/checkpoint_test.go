@@ -75,3 +75,19 @@ func TestNoCheckpointYet(t *testing.T) {
 		t.Errorf("State of an unknown model: %v, want %v", err, ErrModel)
 	}
 }
+
+// The buffers of a commit with a large state, as of a rollback, are not kept.
+func TestBuffersOfALargeRecord(t *testing.T) {
+	s := newStore(t, tempPath(t), Options{})
+	if _, err := s.Load("m", "shape"); err != nil {
+		t.Fatal(err)
+	}
+	state := make([]byte, 2*maxBuffer)
+	if err := s.Commit(&online.Commit{Records: []online.Record{{Model: "m", Event: online.Event{Kind: online.Replace, State: state}}}}); err != nil {
+		t.Fatal(err)
+	}
+	if kept := cap(s.scratch.values) + cap(s.scratch.payload) + cap(s.log.buffer); kept > 2*maxBuffer {
+		t.Errorf("the store keeps buffers of %d bytes", kept)
+	}
+	closeStore(t, s)
+}

@@ -73,7 +73,7 @@ func (ds *drafts) of(name string) (*draft, error) {
 	return d, nil
 }
 
-// maxBuffer bounds the buffer that a commit leaves for the next one, in bytes.
+// maxBuffer bounds each buffer that a commit leaves for the next one, in bytes.
 const maxBuffer = 1 << 20
 
 // way is the way in which changes become durable.
@@ -115,8 +115,8 @@ func (s *Store) change(how way, fn func(*drafts) error) error {
 			err = s.update(ds.apply)
 		}
 	}
-	if cap(s.scratch.values) > maxBuffer {
-		s.scratch.values = nil
+	if cap(s.scratch.values) > maxBuffer { // it holds each payload
+		s.scratch.values, s.scratch.payload = nil, nil
 	}
 	if err != nil {
 		return err
