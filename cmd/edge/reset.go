@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -60,7 +61,7 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 	if err := statefile.Find(state); err != nil {
 		return fmt.Errorf("reset: nothing is learnt: %w", err)
 	}
-	store, err := persist.Open(state, persist.Options{})
+	store, err := persist.Open(state, persist.Options{Log: terminal.NewLogger(slog.LevelInfo, "auto", cmd.ErrOrStderr())}) // it repairs and converts
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func reset(cmd *cobra.Command, state, model string, yes bool) (err error) {
 			fmt.Fprintf(terminal.Writer{To: cmd.ErrOrStderr()}, "model %s cannot be read: %v\n", name, err)
 		}
 		if !yes && !confirmed(cmd, answers, fmt.Sprintf("Forget all of model %s in %s (%s, %d waiting for labels)?", name, state, learnt[i], info.Pending)) {
-			return exit.With(exit.Runtime, fmt.Errorf("reset: model %s was not confirmed, so nothing was changed; --yes answers yes", name))
+			return exit.With(exit.Runtime, fmt.Errorf("reset: model %s was not confirmed, so nothing is forgotten; --yes answers yes", name))
 		}
 	}
 	for i, name := range models {

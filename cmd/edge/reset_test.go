@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,6 +41,28 @@ func TestResetOfAnotherModel(t *testing.T) {
 	code, _, errOut := edge(t, "reset", "--state", path, "--model", "mill", "--yes")
 	if want := "reset: " + path + " holds no model mill; it has: bearing, pump\n"; code != exit.Store || !strings.Contains(errOut, want) {
 		t.Errorf("exits with %d and prints %q", code, errOut)
+	}
+}
+
+// A damaged file is repaired, also where the question is answered by no: reset says what is lost with that, and
+// where the damaged file is.
+func TestResetOfDamagedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edge.db")
+	if err := writeState(path, "bearing", "shape", []byte("state of bearing")); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(file, []byte("state of bearing"), []byte("state of nothing")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errOut := edgeWith(t, "n\n", "reset", "--state", path, "--all")
+	for _, want := range []string{"state file was damaged", path + ".damaged-1", "the learnt state is lost", "nothing is forgotten"} {
+		if code != exit.Runtime || !strings.Contains(errOut, want) {
+			t.Errorf("exit %d, without %q: %s", code, want, errOut)
+		}
 	}
 }
 
