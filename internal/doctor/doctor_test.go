@@ -87,6 +87,7 @@ func TestMountsAreJudged(t *testing.T) {
 		"memory":          {mount: "tmpfs tmpfs rw,relatime", grade: diagnosis.Warn, want: "lost at the next start"},
 		"layer":           {mount: "overlay overlay rw,relatime", grade: diagnosis.Warn, want: "lost with the layer"},
 		"read-only":       {mount: "ext4 /dev/mmcblk0p2 ro,noatime", grade: diagnosis.Fail, want: "mounted read-only"},
+		"failed":          {mount: "ext4 /dev/mmcblk0p2 rw,noatime,emergency_ro", grade: diagnosis.Fail, want: "read-only by the kernel"},
 		"synchronous":     {mount: "ext4 /dev/mmcblk0p2 rw,noatime,sync", grade: diagnosis.Warn, want: "mounted with sync"},
 		"reads write":     {mount: "ext4 /dev/mmcblk0p2 rw", grade: diagnosis.Warn, want: "strictatime"},
 		"no barriers":     {mount: "ext4 /dev/sda1 rw,noatime,nobarrier", grade: diagnosis.Fail, want: "without barriers"},

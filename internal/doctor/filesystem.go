@@ -71,6 +71,9 @@ func judgeMount(d *diagnosis.Diagnosis, m *mount, folder string) {
 	if m.has("ro") {
 		d.Fail(name, where+", mounted read-only", "remount it (mount -o remount,rw "+m.point+"); if the kernel did it, see dmesg: usually the card is failing")
 		good = false
+	} else if m.has("emergency_ro") { // ext4 from Linux 6.15 on, whose flag remains rw
+		d.Fail(name, where+", made read-only by the kernel, after an error", "see dmesg: usually the card is failing; copy the state to another disk (edge backup), and start the machine anew")
+		good = false
 	}
 	if m.has("nobarrier") || m.has("barrier=0") {
 		d.Fail(name, where+", mounted without barriers: a power cut may lose what was acknowledged", "mount it with barriers")
