@@ -25,7 +25,7 @@ func (r *result) Write(p []byte) (int, error) {
 // writer returns r as the command sees it: a file remains one, since it may be a terminal.
 func (r *result) writer() io.Writer {
 	if file, ok := r.to.(*os.File); ok {
-		return resultFile{file, r}
+		return &resultFile{file, r}
 	}
 	return r
 }
@@ -36,7 +36,7 @@ type resultFile struct {
 	result *result
 }
 
-func (f resultFile) Write(p []byte) (int, error)       { return f.result.Write(p) }
-func (f resultFile) WriteString(s string) (int, error) { return f.result.Write([]byte(s)) }
+func (f *resultFile) Write(p []byte) (int, error)       { return f.result.Write(p) }
+func (f *resultFile) WriteString(s string) (int, error) { return f.result.Write([]byte(s)) }
 
-func (f resultFile) ReadFrom(from io.Reader) (int64, error) { return io.Copy(f.result, from) }
+func (f *resultFile) ReadFrom(from io.Reader) (int64, error) { return io.Copy(f.result, from) }

@@ -11,7 +11,7 @@ func TrainingFlags(cmd *cobra.Command, how *train.Config) {
 	f := cmd.Flags()
 	f.IntVar(&how.Passes, "passes", how.Passes, "passes over the data, at most")
 	f.StringVar((*string)(&how.Optimizer), "optimizer", string(how.Optimizer), "adam, or sign with --batch 0")
-	f.Var(sitesFlag{&how.Sites}, "sites", "tied (SEP), or for each sample: merged (one site a class), pairs (EP) or rep (joint probability)")
+	f.Var(&sitesFlag{&how.Sites}, "sites", "tied (SEP), or for each sample: merged (one site a class), pairs (EP) or rep (joint probability)")
 	f.Float64Var(&how.Rate, "rate", how.Rate, "learning rate of kernel and inducing inputs; 0 keeps them")
 	f.StringVar((*string)(&how.Schedule), "schedule", string(how.Schedule), "of the learning rate: constant, cosine or sqrt")
 	f.Float64Var(&how.Damping, "damping", how.Damping, "of the sites: 1 replaces them (default 1, and 0.5 where a minibatch has all samples)")
@@ -25,6 +25,6 @@ func TrainingFlags(cmd *cobra.Command, how *train.Config) {
 // sitesFlag is the flag --sites, which takes an earlier name as well.
 type sitesFlag struct{ to *train.Sites }
 
-func (s sitesFlag) String() string        { return string(*s.to) }
-func (s sitesFlag) Set(name string) error { *s.to = train.SitesNamed(name); return nil }
-func (s sitesFlag) Type() string          { return "string" }
+func (s *sitesFlag) String() string        { return string(*s.to) }
+func (s *sitesFlag) Set(name string) error { *s.to = train.SitesNamed(name); return nil }
+func (s *sitesFlag) Type() string          { return "string" }
