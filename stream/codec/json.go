@@ -141,7 +141,7 @@ func (c jsonCodec) noLabel(v gjson.Result) *Refusal {
 	if at(v, c.label).Exists() { // null
 		return Refuse(BadLabel, "%s is missing", c.label)
 	}
-	return Refuse(BadLabel, "%s is missing: the object has %s", c.label, cmp.Or(keysOf(v), "no members"))
+	return Refuse(BadLabel, "%s is missing: the object has %s; label: KEY in an entry of labels reads another key", c.label, cmp.Or(keysOf(v), "no members"))
 }
 
 // indexed refuses an array in which a path finds nothing, because it begins with a key.

@@ -24,7 +24,7 @@ func (c labelCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		return nil, err
 	}
 	if !c.json.last {
-		return nil, Refuse(Malformed, "want {%q: …, %q: …}, or last: true for these topics, which gives a label without an id to the newest sample", c.json.id, c.json.label)
+		return nil, Refuse(Malformed, "want {%q: …, %q: …}, where the id %q stands for the newest sample; topics with last: true under labels take a label without an id", c.json.id, c.json.label, LastID)
 	}
 	if !utf8.Valid(bare) {
 		return nil, Refuse(Malformed, "not valid UTF-8")

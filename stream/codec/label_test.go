@@ -115,7 +115,7 @@ func TestRefusedState(t *testing.T) {
 		{`{"label":"stand by"}`, "", true, ""},
 		{"3", "", true, "bad_label: label is \"3\", which the map of labels does not have; it has 0, 1, 2, idle, run, stand by; this ends the state before, and rows have no label until a known one comes: list it in map, with \"\" as its class where that state has no label"},
 		{`{"label":{}}`, "", true, "this ends the state before"},
-		{`{"battery":3,"linkquality":9}`, "", false, "label is missing: the object has battery, linkquality"},
+		{`{"battery":3,"linkquality":9}`, "", false, "label is missing: the object has battery, linkquality; label: KEY in an entry of labels reads another key"},
 		{`{}`, "", false, "label is missing: the object has no members"},
 		{`{"label":2,"label":1}`, "", false, "occurs twice"},
 		{`{"label":2`, "", false, "malformed"},
