@@ -7,12 +7,12 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// batchOf returns the member of a payload that has its entries, or the payload, an array of objects. Where
+// batchOf returns the member of a payload that has its entries, or the payload, an array of objects or arrays. Where
 // other keys are ignored, so is a member that is no array, as the number of a batch that is produced.
 func (c jsonCodec) batchOf(root gjson.Result) (entries gjson.Result, ok bool) {
 	switch {
 	case root.IsArray():
-		return root, root.Get("0").IsObject() && (c.paths == nil || c.keyed != "")
+		return root, root.Get("0").Type == gjson.JSON && (c.paths == nil || c.keyed != "")
 	case !root.IsObject() || c.batchPath == "" && !c.members:
 		return entries, false
 	case c.batchPath == "":
@@ -46,7 +46,7 @@ func (c jsonCodec) batch(root, entries gjson.Result, outer []gjson.Result) (read
 	if c.paths == nil && len(c.names) > 0 && c.batchPath != "" && root.IsObject() {
 		for key := range root.Keys() {
 			if key.Str != firstKey(c.batchPath) && !c.marks.beside(key.Str) {
-				return nil, Refuse(UnknownFeature, "key %.40q beside %s", key.Str, c.batchPath)
+				return nil, Refuse(UnknownFeature, "key %.40q beside %s; list the features in fields to ignore other keys", key.Str, c.batchPath)
 			}
 		}
 	}

@@ -325,7 +325,7 @@ func (c jsonCodec) withoutNull(v gjson.Result) string {
 func (c jsonCodec) onlyReserved(v gjson.Result) *Refusal {
 	for key := range v.Keys() {
 		if !c.reserved[key.Str] {
-			return Refuse(UnknownFeature, "key %.40q beside features", key.Str)
+			return Refuse(UnknownFeature, "key %.40q beside features; paths in fields, such as features.NAME, ignore other keys", key.Str)
 		}
 	}
 	return nil

@@ -66,6 +66,8 @@ func TestDecode(t *testing.T) {
 			[]Reading{{ID: "a", X: []float64{1, 2, 3}, RawID: `"a"`}, {X: []float64{3, 2, 1}}, {X: []float64{1, 1, 1}, Label: "ok"}}},
 		{"array of objects", bearing(), `[{"id":"a","features":[1,2,3]},{"rms":1,"kurtosis":1,"peak_hz":1,"label":"ok"}]`,
 			[]Reading{{ID: "a", X: []float64{1, 2, 3}, RawID: `"a"`}, {X: []float64{1, 1, 1}, Label: "ok"}}},
+		{"array of arrays", bearing(), `[[1,2,3],[3,2,1],{"rms":1,"kurtosis":1,"peak_hz":1}]`,
+			[]Reading{{X: []float64{1, 2, 3}}, {X: []float64{3, 2, 1}}, {X: []float64{1, 1, 1}}}},
 		{"array of nested objects", nested(), `[{"spectrum":{"rms":0.82,"peaks":[{"hz":118.5}]},"stat.k":3.9,"meta":{"id":"z"}},{"meta":{"id":"y","label":"ok"}}]`,
 			[]Reading{{ID: "z", X: x, RawID: `"z"`}, {ID: "y", Label: "ok", RawID: `"y"`}}},
 		{"nested paths", nested(), `{"spectrum":{"rms":0.82,"peaks":[{"hz":118.5},{"hz":2}]},"stat.k":3.9,"battery":97,"meta":{"id":"z","label":"ok"}}`,
@@ -163,6 +165,8 @@ var refusals = []struct {
 	{"batch of numbers", `{"batch":[1,2,3]}`, Malformed},
 	{"bad entry", `{"batch":[[1,2,3],[1,2]]}`, WrongDimension},
 	{"array in an array of objects", `[{"features":[1,2,3]},[{"rms":1}]]`, NotANumber},
+	{"array in an array of arrays", `[[1,2,3],[1,2,[3]]]`, NotANumber},
+	{"empty array in an array", `[[]]`, WrongDimension},
 	{"bad object of an array", `[{"rms":1,"kurtosis":2,"peak_hz":3},{"rms":1}]`, MissingFeature},
 	{"batch in a batch", `{"batch":[{"batch":[[1,2,3]]}]}`, MissingFeature},
 	{"long batch", `{"batch":[` + strings.Repeat(`[1,2,3],`, 1000) + `[1,2,3]]}`, TooLarge},
@@ -361,7 +365,8 @@ func oracleEntries(t *testing.T, payload []byte) []any {
 		}
 	}
 	if list, ok := v.([]any); ok {
-		if _, objects := list[0].(map[string]any); objects {
+		switch list[0].(type) {
+		case map[string]any, []any:
 			return list
 		}
 	}

@@ -128,6 +128,8 @@ func TestRemedyOfFeatures(t *testing.T) {
 		{FormatCBOR, "\xa1\x61x\xf9\x7c\x00", `feature "x": Infinity is beyond the range of a float64`},
 		{FormatJSON, "[" + strings.Repeat("{},", 32<<10) + "{}]", "too_large: more than 64KiB: max_payload of a stream"},
 		{formatFloat32, strings.Repeat("\x00\x00\x80\x3f", 1001), "too_large: more than 1000 rows or samples in a payload: max_batch of the stream"},
+		{FormatJSON, `{"features":[1],"y":2}`, `unknown_feature: key "y" beside features; paths in fields, such as features.NAME, ignore other keys`},
+		{FormatJSON, `{"batch":[[1]],"y":2}`, `unknown_feature: key "y" beside batch; list the features in fields to ignore other keys`},
 		{FormatValue, "on", "signals in place of features read"},
 		{formatFloat32, "1.5,-2.5,3e2\n", "malformed: text of decimal digits: want the bytes themselves"},
 		{formatFloat32, "[1,2]", "wrong_dimension: 5 bytes, want 4, or a multiple of it; is it a text, which format: json, csv or value reads?"},
