@@ -77,3 +77,38 @@ func TestUnseenSumsAreRefused(t *testing.T) {
 		t.Errorf("restored: %v", err)
 	}
 }
+
+// Own labels learn the exponent of the answer for classes that only members know, late labels as
+// well. It goes on after a restart and a further merge.
+func TestUnseenExponent(t *testing.T) {
+	cfg, all := fleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	cfg.Fleet.Unseen = MixUnseen
+	set := fleetOf(t, cfg, 2, all...)
+	l := taught(t, cfg, 1, 144, all[:3]...)
+	merged(t, l, set)
+	exponent := func() float64 { return l.view.Fleet.Exponent }
+	if got := exponent(); got != 1 {
+		t.Errorf("the exponent begins with %g", got)
+	}
+	teach(l, 2, 40, all[:3]...)
+	first := exponent()
+	if first == 1 {
+		t.Error("labels have not taught the exponent")
+	}
+	if got := l.Posterior().Fleet.Exponent; got != first {
+		t.Errorf("a snapshot has the exponent %g in place of %g", got, first)
+	}
+	for _, ev := range samples(3, 40, all[:3]...) {
+		p, _ := l.Predict(ev.X)
+		ev.Probs, ev.Epoch = slices.Clone(p.Probs), l.classes.epoch
+		l.Add(&ev)
+	}
+	late := exponent()
+	if late == first {
+		t.Error("late labels have not taught the exponent")
+	}
+	l = again(t, l)
+	if merged(t, l, set); exponent() != late {
+		t.Errorf("the exponent is %g after a restart and a merge, before %g", exponent(), late)
+	}
+}

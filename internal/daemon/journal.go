@@ -46,7 +46,9 @@ func (j *journal) Records(model string, seq uint64, n int) ([]online.Record, err
 }
 
 // readable returns the journal from which models recover.
-func (d *Daemon) readable() online.Journal { return &journal{Store: d.store, onFailed: d.onStoreFailed} }
+func (d *Daemon) readable() online.Journal {
+	return &journal{Store: d.store, onFailed: d.onStoreFailed}
+}
 
 // onStoreFailed ends the daemon: its next start repairs the file.
 func (d *Daemon) onStoreFailed(err error) {
