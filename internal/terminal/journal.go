@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -14,12 +15,13 @@ func inJournal(w io.Writer) bool {
 	return err == nil && w == os.Stderr && stream == "socket:["+inode+"]"
 }
 
-// ErrorPrefix returns what an error has before it on w: its priority for systemd's journal, "" elsewhere.
-func ErrorPrefix(w io.Writer) string {
+// PrintError writes the text of an error, in systemd's journal with the priority of errors before each line.
+func PrintError(w io.Writer, text string) {
+	priority := ""
 	if inJournal(w) {
-		return "<3>"
+		priority = "<3>"
 	}
-	return ""
+	fmt.Fprintln(Writer{w}, priority+strings.ReplaceAll(text, "\n", "\n"+priority))
 }
 
 // journalWriter writes the lines of a log, one in each call, with their priorities before them.

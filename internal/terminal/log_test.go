@@ -92,7 +92,7 @@ func TestPriorities(t *testing.T) {
 		}
 	}
 	t.Setenv("JOURNAL_STREAM", "8:4711")
-	if inJournal(new(bytes.Buffer)) || ErrorPrefix(os.Stderr) != "" {
+	if inJournal(new(bytes.Buffer)) || inJournal(os.Stderr) {
 		t.Error("another stream is taken for the journal")
 	}
 }

@@ -83,7 +83,7 @@ func TestPrioritiesInTheJournal(t *testing.T) {
 		want string // of all lines
 	}{
 		{[]string{"run", "-c", config}, `^(<6>time=.*level=INFO.*\n)+<4>time=.*level=WARN.*cannot connect.*\n(<6>.*\n)+$`},
-		{[]string{"run", "-c", config + ".none"}, `^<3>edge: .*no such file.*\n$`},
+		{[]string{"run", "-c", files.Write(t, "edge.yaml", "x: 1\ny: 2\n")}, `^<3>edge: .*unknown key "x".*\n<3>.*unknown key "y".*\n$`},
 	} {
 		ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 		if err != nil {

@@ -139,7 +139,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 	if err == nil {
 		return exit.OK
 	}
-	fmt.Fprintln(terminal.Writer{To: errOut}, terminal.ErrorPrefix(errOut)+root.Name()+":", err)
+	terminal.PrintError(errOut, root.Name()+": "+err.Error())
 	// Errors of commands have a code by Action; one without is an error of flags or
 	// arguments.
 	if c := (*exit.Error)(nil); errors.As(err, &c) {
