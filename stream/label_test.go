@@ -75,6 +75,36 @@ func TestLabel(t *testing.T) {
 	})
 }
 
+// A topic under labels may be that of a model's labels: what its entry reads, the model's own rule does not refuse.
+func TestLabelsOnOwnTopic(t *testing.T) {
+	in("a word, and an object", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		cfg.Labels[0].Topics, cfg.Labels[0].TopicTemplate, cfg.Labels[0].Last = []string{"edge/n1/bearing/label"}, "", true
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, `{"features":[1,0]}`)
+		r.send("edge/n1/bearing/label", "worn")
+		r.send(p7, `{"features":[2,0]}`)
+		r.send("edge/n1/bearing/label", `{"id":"last","label":"ok"}`, `{"label":[]}`)
+		r.send("edge/n1/bearing/label/p7", "worn")
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 1", "ok 2"})
+		equal(t, "rejects", r.rejects(), []string{"bad_label", "bad_label", "malformed"})
+	})
+	in("of another model", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		other := m
+		other.Name, other.Model = "motor", newFakeModel(2)
+		cfg.Labels[0].Topics, cfg.Labels[0].TopicTemplate, cfg.Labels[0].Last = []string{"edge/n1/bearing/label"}, "", true
+		cfg.Labels[0].Model = "motor"
+		r := newRig(t, newFakeJournal(), cfg, m, other)
+		r.send(p7, `{"features":[1,0]}`)
+		r.send("edge/n1/bearing/label", `{"id":"last","label":"ok"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+		equal(t, "learnt by motor", r.models["motor"].learnt(), []string{"ok 1"})
+	})
+}
+
 // A label by number reaches no sample that came later.
 func TestLabelByNumber(t *testing.T) {
 	in("alone, followed, with an id", t, func(t *testing.T) {

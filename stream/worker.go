@@ -114,7 +114,11 @@ func (w *worker) handle(it *item) {
 	if len(w.routes) == 0 {
 		w.report.refuse(w.unrouted, nil, msg, refuseUnrouted(msg.Topic))
 	}
+	var entry *source // of the configured labels, which has read the message
 	for _, src := range w.routes {
+		if entry != nil && src.isOwnLabels() && slices.Contains(entry.models, src.models[0]) {
+			continue
+		}
 		w.noteArrival(src, msg)
 		src.received.Add(1)
 		read := w.read
@@ -123,6 +127,8 @@ func (w *worker) handle(it *item) {
 		}
 		if err := refusePanic(read, it, src); err != nil {
 			w.refuse(it, src, err)
+		} else if src.isEntry() {
+			entry = src
 		}
 	}
 	w.forward(it)
