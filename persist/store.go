@@ -152,6 +152,8 @@ func diskRemedy(err error) string {
 		return "; the disk or card fails: see dmesg, and replace it"
 	case errors.Is(err, syscall.EFBIG):
 		return "; the process or the file system has a limit of the size of a file: raise it (ulimit -f), or choose another store.path"
+	case errors.Is(err, syscall.EMFILE):
+		return "; raise the limit of this process: ulimit -n, or LimitNOFILE of the unit"
 	}
 	return ""
 }
