@@ -11,7 +11,8 @@
 //     fast learner, in a fleet by the labels of all members as well, and a soft-max
 //     regression on the features;
 //   - Pool.Noise: how sure labels are at best, of which a part is wrong;
-//   - Fleet.Own: the answer without a fleet, and its weight.
+//   - Fleet.Own: the answer without a fleet, and its weight;
+//   - Fleet.Exponent: how sure a fleet's answer for classes with few own labels may be.
 //
 // Every sample is judged first, and then learnt with its minibatch.
 //
