@@ -61,7 +61,7 @@ func (c *Client) unsubscribe(ctx context.Context, conn *Conn, former []string) {
 			return // no answer, or no connection; the next one tries again
 		}
 	}
-	c.Log.Info("ended the subscriptions of an earlier configuration", "filters", former)
+	c.Log.Info("ended subscriptions of an earlier run, which this one does not need", "filters", former)
 	c.rememberFilters(nil, c.wanted())
 }
 
