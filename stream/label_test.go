@@ -90,6 +90,16 @@ func TestLabelsOnOwnTopic(t *testing.T) {
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 1", "ok 2"})
 		equal(t, "rejects", r.rejects(), []string{"bad_label", "bad_label", "malformed"})
 	})
+	in("of a device, which the entry does not know", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		cfg.Labels[0].Topics, cfg.Labels[0].TopicTemplate, cfg.Labels[0].Last = []string{"edge/n1/bearing/label/#"}, "", true
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send("factory/p8/vibration", `{"id":"a","features":[2,0]}`)
+		r.send(p7, `{"id":"a","features":[1,0]}`)
+		r.send("edge/n1/bearing/label/p8", `{"id":"a","label":"worn"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2"})
+	})
 	in("of another model", t, func(t *testing.T) {
 		cfg, m := testConfig()
 		other := m

@@ -31,9 +31,6 @@ type source struct {
 	*sourceCounts
 }
 
-// isOwnLabels reports whether the source is the topic of a model's labels.
-func (s *source) isOwnLabels() bool { return s.ownTopic != "" && s.handle == nil }
-
 // isEntry reports whether the source is a configured one of labels that name their samples, or the newest one.
 func (s *source) isEntry() bool { return strings.HasPrefix(s.key, "labels[") && s.states == nil }
 
