@@ -63,7 +63,7 @@ func (f ForestSize) sizes(features int) (s forest.Sizes) {
 
 // ForestMemory is the memory in bytes that the forest takes with C classes, with the
 // forests of two snapshots.
-func (cfg Config) ForestMemory(classes int) uint64 {
+func (cfg *Config) ForestMemory(classes int) uint64 {
 	d := len(cfg.Features)
 	return cfg.Experts.Forest.sizes(d).Memory(d, classes)
 }
@@ -73,7 +73,7 @@ func (cfg Config) ForestMemory(classes int) uint64 {
 // as large as the own sites, and with their forests, before and after a merge, and the tuned
 // weights of the own forest; where the fleet answers for unseen classes, the posterior that
 // does, before and after a merge.
-func (cfg Config) FleetMemory(members, classes int) (each, all uint64) {
+func (cfg *Config) FleetMemory(members, classes int) (each, all uint64) {
 	h, m, d := len(cfg.fleetHorizons()), cfg.Inducing, len(cfg.Features)
 	f, packed := cfg.Experts.Forest.sizes(d), h*classes*(m*m+3*m)/2
 	const weight, split = 2, 7 // of a forest, as it is sent

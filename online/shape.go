@@ -120,7 +120,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 // and those of a forest, see forest.Sizes.Bytes. The pairs' 2·H·(C−1) are for more than
 // two classes. The order of labels has 10 counts for each of C² pairs, of about 2 bytes,
 // and 1.5 kB. Ranks in the scaling, which the last build may take, are 8·33·D more.
-func (cfg Config) EncodedSize(classes int) uint64 {
+func (cfg *Config) EncodedSize(classes int) uint64 {
 	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
 	r, d := uint64(cfg.Window), uint64(len(cfg.Features))
 	kernels := uint64(1)
@@ -140,6 +140,6 @@ func (cfg Config) EncodedSize(classes int) uint64 {
 
 // LargestSize is EncodedSize of a state that also has the ranks of the scaling, and the samples that
 // are held to calibrate features.
-func (cfg Config) LargestSize(classes int) uint64 {
+func (cfg *Config) LargestSize(classes int) uint64 {
 	return cfg.EncodedSize(classes) + 8*uint64(len(cfg.Features))*(model.RankPoints+lastTrial)
 }

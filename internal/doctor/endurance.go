@@ -199,7 +199,8 @@ func (s *scratch) measureCheckpoints(e *Endurance) error {
 		return err
 	}
 	for _, name := range s.models {
-		state := make([]byte, s.learners[name].EncodedSize(max(len(s.learners[name].Classes.Names), 3)))
+		learner := s.learners[name]
+		state := make([]byte, learner.EncodedSize(max(len(learner.Classes.Names), 3)))
 		for i := 0; i+8 <= len(state); i += 8 {
 			binary.LittleEndian.PutUint64(state[i:], uint64(i))
 		}
