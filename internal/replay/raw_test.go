@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"edge/internal/broker"
 	"edge/internal/broker/embedded"
@@ -201,11 +202,13 @@ func TestTopicOfDelayedLabels(t *testing.T) {
 	} {
 		cfg := harness.Parsed(t, "mqtt: {servers: ['"+b.URL()+"']}\nstreams: {s: {inputs: {"+tc.inputs+"}, hold: {on: any}}}\nlabels: [{topics: ["+tc.labels+"]}]\nmodels: {m: {streams: [s]}}\n")
 		var mu sync.Mutex
-		topics := map[string]bool{}
+		topics, end := map[string]bool{}, make(chan struct{})
 		c, err := broker.Connect(t.Context(), cfg.MQTT, broker.Options{Receive: func(m broker.Message) {
 			mu.Lock()
 			defer mu.Unlock()
-			topics[m.Topic] = strings.HasSuffix(m.Topic, "/label")
+			if topics[m.Topic] = strings.HasSuffix(m.Topic, "/label"); m.Topic == "lab/end" {
+				close(end)
+			}
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -215,6 +218,14 @@ func TestTopicOfDelayedLabels(t *testing.T) {
 		}
 		if _, err := File(t.Context(), &Source{Path: tableOf(t, tc.text)}, &Player{Labels: "delayed", Fraction: 1}, cfg.MQTT, cfg, io.Discard); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+		if err := c.Publish(t.Context(), "lab/end", 1, false, []byte("1")); err != nil { // it comes after the labels
+			t.Fatal(err)
+		}
+		select {
+		case <-end:
+		case <-time.After(time.Minute):
+			t.Fatal("the last message has not come")
 		}
 		c.Close()
 		mu.Lock()
