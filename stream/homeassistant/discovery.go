@@ -31,17 +31,6 @@ type Model struct {
 // object is an object of JSON.
 type object map[string]any
 
-// with returns an object with more texts, given as keys and values. It is not inlined: a literal takes
-// code for each key.
-//
-//go:noinline
-func (o object) with(texts ...string) object {
-	for i := 0; i < len(texts); i += 2 {
-		o[texts[i]] = texts[i+1]
-	}
-	return o
-}
-
 // last adds the time for which a state is valid, in seconds, if it ends.
 func (o object) last(t time.Duration) object {
 	if t > 0 {
@@ -58,16 +47,19 @@ type components struct {
 
 // add adds an entity.
 func (c *components) add(platform, key, name string, of object) {
-	c.all[key] = of.with("platform", platform, "unique_id", c.id+"_"+key, "name", name)
+	of["platform"], of["unique_id"], of["name"] = platform, c.id+"_"+key, name
+	c.all[key] = of
 }
 
 // remove lets Home Assistant remove a component: it has only a platform.
-func (c *components) remove(platform, key string) { c.all[key] = object{}.with("platform", platform) }
+func (c *components) remove(platform, key string) { c.all[key] = object{"platform": platform} }
 
 // percent describes an entity whose value is a fraction.
 func percent(topic, key, fraction string) object {
-	return object{}.with("state_topic", topic, "unit_of_measurement", "%", "state_class", "measurement",
-		"value_template", "{{ none if "+key+" is none else ("+fraction+" * 100) | round(1) }}")
+	return object{
+		"state_topic": topic, "unit_of_measurement": "%", "state_class": "measurement",
+		"value_template": "{{ none if " + key + " is none else (" + fraction + " * 100) | round(1) }}",
+	}
 }
 
 // Discovery describes a model for Home Assistant, to be published as JSON. version is that of the
@@ -75,32 +67,38 @@ func percent(topic, key, fraction string) object {
 func (d *Devices) Discovery(m Model, version string) map[string]any {
 	classes, id := m.Classes, d.id(m.Name)
 	c := &components{id, object{}}
-	class := object{}.with("state_topic", m.Latest, "value_template", "{{ value_json.class }}").last(d.ExpireAfter)
+	class := object{"state_topic": m.Latest, "value_template": "{{ value_json.class }}"}.last(d.ExpireAfter)
 	if len(classes) > 0 { // Home Assistant refuses an empty list of options
-		class.with("device_class", "enum")
-		class["options"] = classes
+		class["device_class"], class["options"] = "enum", classes
 	}
 	if len(classes) <= maxAttributes {
-		class.with("json_attributes_topic", m.Latest, "json_attributes_template", "{{ value_json.probs | to_json }}")
+		class["json_attributes_topic"], class["json_attributes_template"] = m.Latest, "{{ value_json.probs | to_json }}"
 	}
 	c.add("sensor", "class", "Class", class)
 	c.add("sensor", "confidence", "Confidence", percent(m.Latest, "value_json.confidence", "value_json.confidence").last(d.ExpireAfter))
 	c.add("sensor", "novelty", "Novelty", percent(m.Latest, "value_json.novelty", "value_json.novelty").last(d.ExpireAfter))
-	c.add("sensor", "accuracy", "Accuracy (window)", percent(m.Metrics, "value_json.window.error", "(1 - value_json.window.error)").
-		last(d.MetricsLast).with("entity_category", "diagnostic"))
-	c.add("binary_sensor", "drift", "Drift", object{}.with("state_topic", m.Latest, "device_class", "problem",
-		"value_template", "{{ 'ON' if value_json.drift == 'drift' else 'OFF' }}"))
+	accuracy := percent(m.Metrics, "value_json.window.error", "(1 - value_json.window.error)").last(d.MetricsLast)
+	accuracy["entity_category"] = "diagnostic"
+	c.add("sensor", "accuracy", "Accuracy (window)", accuracy)
+	c.add("binary_sensor", "drift", "Drift", object{
+		"state_topic": m.Latest, "device_class": "problem",
+		"value_template": "{{ 'ON' if value_json.drift == 'drift' else 'OFF' }}",
+	})
 	c.remove("select", "label") // of earlier versions
 	if c.remove("switch", "learning"); d.Control {
-		c.add("switch", "learning", "Learning", object{"qos": 1}.with("command_topic", d.Prefix+"request/learning/"+m.Name, "entity_category", "config",
-			"state_topic", m.Metrics, "value_template", "{{ 'ON' if value_json.learning else 'OFF' }}"))
+		c.add("switch", "learning", "Learning", object{
+			"command_topic": d.Prefix + "request/learning/" + m.Name, "qos": 1, "entity_category": "config",
+			"state_topic": m.Metrics, "value_template": "{{ 'ON' if value_json.learning else 'OFF' }}",
+		})
 	}
 	d.labels(m, c)
 	return object{
-		"device": object{"identifiers": []string{id}}.with("name", d.name(m.Name), "manufacturer", "edge",
-			"model", "sparse Gaussian-process classifier", "sw_version", version),
-		"origin":       object{}.with("name", "edge", "sw_version", version),
-		"availability": []object{object{}.with("topic", d.Prefix+"state")}, // online and offline are the default payloads
+		"device": object{
+			"identifiers": []string{id}, "name": d.name(m.Name), "manufacturer": "edge",
+			"model": "sparse Gaussian-process classifier", "sw_version": version,
+		},
+		"origin":       object{"name": "edge", "sw_version": version},
+		"availability": []object{{"topic": d.Prefix + "state"}}, // online and offline are the default payloads
 		"components":   c.all,
 	}
 }
@@ -114,16 +112,18 @@ func (d *Devices) labels(m Model, c *components) {
 	for _, class := range m.Classes[:min(len(m.Classes), maxButtons)] {
 		key := buttonOf(class)
 		keys = append(keys, key)
-		c.add("button", key, "Label "+class, object{"qos": 1}.with("command_topic", m.Label, "payload_press", labelCommand(class)))
+		c.add("button", key, "Label "+class, object{"command_topic": m.Label, "qos": 1, "payload_press": labelCommand(class)})
 	}
 	for _, key := range d.announced(m.Name, keys) {
 		c.remove("button", key)
 	}
 	if c.remove("text", "label_as"); m.Open || len(m.Classes) > maxButtons {
 		// The entry shows no text: the frontend does not send a text that equals the shown one.
-		c.add("text", "label_as", "Label last sample as", object{"qos": 1, "min": 0, "max": maxText}.with("command_topic", m.Label,
-			"command_template", `{"id":"`+codec.LastID+`","label":{{ value | trim | to_json }},"source":"`+labelSource+`"}`,
-			"state_topic", m.Metrics, "value_template", "{{ '' }}"))
+		c.add("text", "label_as", "Label last sample as", object{
+			"command_topic": m.Label, "qos": 1, "min": 0, "max": maxText,
+			"command_template": `{"id":"` + codec.LastID + `","label":{{ value | trim | to_json }},"source":"` + labelSource + `"}`,
+			"state_topic":      m.Metrics, "value_template": "{{ '' }}",
+		})
 	}
 }
 
