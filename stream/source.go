@@ -32,7 +32,7 @@ type source struct {
 }
 
 // isEntry reports whether the source is a configured one of labels that name their samples, or the newest one.
-func (s *source) isEntry() bool { return strings.HasPrefix(s.key, "labels[") && s.states == nil }
+func (s *source) isEntry() bool { return s.name == labelsName && s.ownTopic == "" && s.states == nil }
 
 // feed connects a stream to a model.
 type feed struct {

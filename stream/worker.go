@@ -116,7 +116,7 @@ func (w *worker) handle(it *item) {
 	}
 	var entry *source // of the configured labels, which has read the message
 	for _, src := range w.routes {
-		if entry != nil && src.handle == nil && src.ownTopic == msg.Topic && slices.Contains(entry.models, src.models[0]) {
+		if entry != nil && src.name == labelsName && src.ownTopic == msg.Topic && slices.Contains(entry.models, src.models[0]) {
 			continue
 		}
 		w.noteArrival(src, msg)

@@ -17,9 +17,9 @@ func newTerminalHandler(w io.Writer, level slog.Leveler) slog.Handler {
 }
 
 // NewLogger returns a logger with a level and a format: text, json, or auto, which
-// is coloured text on a terminal and text elsewhere, with priorities in systemd's journal. A w that blocks delays a line by a second
-// at most, and all those that follow by nothing: some of them may then be missing, and the log
-// says how many.
+// is coloured text on a terminal and text elsewhere, with priorities in systemd's journal. A w
+// that blocks delays a line by a second at most, and all those that follow by nothing: some of
+// them may then be missing, and the log says how many.
 func NewLogger(at slog.Level, format string, w io.Writer) *slog.Logger {
 	level := new(slog.LevelVar)
 	level.Set(at)
