@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"edge/cmd/internal/cli"
 	"edge/internal/config"
@@ -60,8 +61,8 @@ func TestHelp(t *testing.T) {
 	files.Golden(t, filepath.Join("testdata", "help.txt"), b.String())
 }
 
-// Every command without subcommands has an example, its text fits a terminal, and no flag
-// takes a secret.
+// Every command without subcommands has an example, its text fits a terminal, the value of each
+// flag is named in capitals, and no flag takes a secret.
 func TestCommandsAreExplained(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
@@ -76,6 +77,11 @@ func TestCommandsAreExplained(t *testing.T) {
 		if f := cmd.Flags().Lookup("password"); f != nil {
 			t.Errorf("%s takes a password on the command line", cmd.CommandPath())
 		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if value, _ := pflag.UnquoteUsage(f); value != strings.ToUpper(value) {
+				t.Errorf("%s --%s %s: want a name in capitals", cmd.CommandPath(), f.Name, value)
+			}
+		})
 		for _, sub := range cmd.Commands() {
 			visit(sub)
 		}

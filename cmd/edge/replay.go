@@ -94,7 +94,7 @@ func newReplayCommand() *cobra.Command {
 	addPace(f, &p)
 	f.StringVar(&p.Topic, "topic", "", "`TOPIC` to publish on (default sensors/<file's base name>, or the one that the configuration names)")
 	f.StringVar(&p.Prefix, "prefix", "", "`TEXT` before the row number in the ids (default the file's base name)")
-	f.StringVar(&p.Labels, "labels", replay.LabelsInline, "inline, delayed, asked or none")
+	f.StringVar(&p.Labels, "labels", replay.LabelsInline, "`KIND` of labels: inline, delayed, asked or none")
 	p.Delay = replay.Delay{Rows: 10}
 	f.Var(&p.Delay, "delay", "how much later a delayed label comes: rows or time")
 	f.Float64Var(&p.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all")
@@ -102,8 +102,8 @@ func newReplayCommand() *cobra.Command {
 	cli.AddDataFlags(cmd, &src.Data, "`NAME` of the label's column (default one called label, else the last one)")
 	cli.AddRawFlags(cmd, &src.Data)
 	cli.SelectionFlags(cmd, &src.Selection)
-	f.IntVar(&qos, "qos", 1, "quality of service, 0 or 1")
-	f.StringVar(&format, "format", "array", "features as array or as named object")
+	f.IntVar(&qos, "qos", 1, "quality of service, `LEVEL` 0 or 1")
+	f.StringVar(&format, "format", "array", "`FORMAT` of the features: array, or named (an object)")
 	f.BoolVar(&asJSON, "json", false, "print the scores as a JSON object a line for each node and model")
 	return cmd
 }

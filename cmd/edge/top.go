@@ -57,7 +57,7 @@ EDGE_MQTT_PASSWORD_FILE.`,
 	f := cmd.Flags()
 	f.StringVar(&t.Node, "node", "", "`NAME` of the node (default that of -c, else the only one)")
 	f.StringVar(&t.Model, "model", "", "`NAME` of the model to show first (in plain text: the only one to show)")
-	f.DurationVar(&t.Interval, "interval", 2*time.Second, "between two looks in plain text and JSON, and until the first")
+	f.DurationVar(&t.Interval, "interval", 2*time.Second, "`DURATION` between two looks in plain text and JSON, and until the first")
 	f.BoolVar(&t.Once, "once", false, "look once")
 	f.BoolVar(&t.AsJSON, "json", false, "print a JSON object, on a line of its own, for each look")
 	return cmd

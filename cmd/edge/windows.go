@@ -74,7 +74,7 @@ replace what it has.`,
 	f.StringSliceVar(&w.Signals, "signals", nil, "`NAMES` of the columns with signals")
 	f.StringVar(&w.Length, "length", "", "`LENGTH` of a window: rows, a time such as 2s, or message")
 	f.StringVar(&w.Hop, "hop", "", "`DISTANCE` between two windows (default half of the length)")
-	f.DurationVar(&w.MaxGap, "max-gap", 0, "silence after which a window begins anew (default as configured)")
+	f.DurationVar(&w.MaxGap, "max-gap", 0, "`DURATION` of a silence after which a window begins anew (default as configured)")
 	f.StringArrayVar(&w.Derive, "derive", nil, "a derived signal, `NAME=EXPRESSION`; may be repeated")
 	cli.AddDataFlags(cmd, &w.Data, "`NAME` of the label's column (default that of the stream, or label)")
 	cli.AddRawFlags(cmd, &w.Data)

@@ -16,8 +16,8 @@ func AddDataFlags(cmd *cobra.Command, d *dataset.Options, labelHelp string) {
 	f.StringSliceVar(&d.Columns, "columns", nil, "the features: `NAMES` or numbers of columns, such as a,b or 2-9 (default all but the label)")
 	f.StringSliceVar(&d.Ignore, "ignore", nil, "`NAMES` or numbers of columns that are left out")
 	f.StringVar(&d.SeparatorWord, "separator", "", "`CHARACTER` between the cells: , ; | tab or space (default the one that the file has)")
-	f.StringVar(&d.DecimalWord, "decimal", "", "decimal sign, `point` or comma (default the one that the file has)")
-	f.StringVar(&d.Header, "header", "auto", "whether the first line names the columns: yes, no or auto")
+	f.StringVar(&d.DecimalWord, "decimal", "", "decimal `SIGN`, point or comma (default the one that the file has)")
+	f.StringVar(&d.Header, "header", "auto", "`WHETHER` the first line names the columns: yes, no or auto")
 }
 
 // AddRawFlags adds the flags of files whose columns are signals.

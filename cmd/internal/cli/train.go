@@ -85,10 +85,10 @@ func (t *Train) add(cmd *cobra.Command) {
 	f.StringVar(&t.Test, "test", "", "judge by this `FILE` after each pass")
 	f.Float64Var(&t.Holdout, "holdout", 0, "keep this `FRACTION` of the rows back and judge by them after each pass")
 	f.IntVar(&t.Inducing, "inducing", 0, "`M` inducing points (default as configured: 50)")
-	f.StringVar(&t.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")
+	f.StringVar(&t.Kernel, "kernel", "", "`KIND`, shared or per-class (default as configured: shared)")
 	f.Float64Var(&t.Noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: every label is right (default as configured: 0.01)")
 	f.Lookup("label-noise").DefValue = "0" // which --help does not show beside the text above
-	f.IntVar(&t.How.Batch, "batch", t.How.Batch, "samples a minibatch; 0: all of them")
+	f.IntVar(&t.How.Batch, "batch", t.How.Batch, "minibatches of `N` samples; 0: all of them")
 	f.Uint64Var(&t.Seed, "seed", 0, "`SEED` of the first inducing points and of the order (default as configured: 1)")
 	TrainingFlags(cmd, &t.How)
 	f.BoolVar(&t.Resume, "resume", false, "continue an interrupted training")
