@@ -114,7 +114,11 @@ func (w *worker) answerDeferred(ctx context.Context) {
 		w.routes = w.router.Find(w.routes[:0], msg.Topic)
 		for _, src := range w.routes {
 			w.noteArrival(src, msg)
-			if len(src.feeds) > 0 && refusePanic(w.read, &item{msg: msg, answerOnly: true}, src) == nil {
+			if len(src.feeds) == 0 || src.stage != nil { // its rows come again
+				continue
+			}
+			it := &item{msg: msg, answerOnly: true}
+			if _ = refusePanic(w.read, it, src); len(it.examples) > 0 {
 				w.counts.observed.Add(1)
 			}
 		}

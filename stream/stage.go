@@ -162,9 +162,6 @@ func (n *Node) qualities() map[string]byte {
 // take reads the rows of a message, and adds the samples that they complete to it.
 func (w *worker) take(it *item, src *source) error {
 	msg, st := it.msg, src.stage
-	if it.answerOnly {
-		return nil // its rows come again
-	}
 	readings, err := src.decoder.DecodeMessage(it.spareScratch(), msg.Topic, msg.Payload)
 	if err != nil {
 		w.endLabel(it, src, err)

@@ -165,6 +165,18 @@ func TestWindowsBecomeSamples(t *testing.T) {
 	})
 }
 
+func TestDeferredRowsAreNotObserved(t *testing.T) {
+	in("a row before its turn", t, func(t *testing.T) {
+		cfg, m := signalsConfig(nil)
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.node.deferred.Push(&mqtt.Message{Topic: accP7, Payload: []byte(rowAt(0, 0, "")), Arrived: time.Now()}, nil)
+		time.Sleep(time.Second)
+		if s := r.node.Stats(); s.Observed != 0 || s.SinceMessage == 0 {
+			t.Errorf("%d messages were answered, the latest came %v ago", s.Observed, s.SinceMessage)
+		}
+	})
+}
+
 // After a stop the clock waits for the rows that the broker has kept: windows and rows of held values are
 // those of a node that was never away.
 func TestClockWaitsForWhatTheBrokerKept(t *testing.T) {
