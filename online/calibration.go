@@ -27,7 +27,7 @@ const (
 // offset of each such feature under which the process, as it is, predicts the latest labels.
 // Values without information, such as those of a broken sensor, have none.
 type calibrator struct {
-	held  warmup  // samples since a feature is lost, as the sensor gave them; fewer than lastTrial
+	held  warmup  // samples since a feature is lost, as the sensor gave them; fewer than lastTrial between two minibatches
 	ahead float64 // their evidence under the process, as they were judged, above that of class frequencies, in nats
 	due   int     // samples of held at the next trial, at least
 	moved []int   // features that these samples have calibrated; more samples refine that
@@ -335,7 +335,7 @@ func (l *Learner) decodeCalibration(d *wire.Decoder) {
 	}
 	c.due, c.ahead = d.Int(lastTrial, "held samples"), d.Number("held samples")
 	c.moved = d.Ints(d.Int(features, "moved features"), features, "moved feature")
-	n := d.Int(lastTrial, "held samples")
+	n := d.Int(lastTrial+maxBatch, "held samples") // a failed calibration returns to that many
 	c.held = warmup{d: features, x: d.Floats(n*features, "held samples"), y: d.Ints(n, len(l.view.Names), "class"), w: d.Floats(n, "weights")}
 	for _, v := range c.held.w {
 		if !(v > 0 && v <= MaxWeight) {

@@ -200,6 +200,27 @@ func TestHeldSamplesOfARemovedClass(t *testing.T) {
 	checkSound(t, l)
 }
 
+// A calibration that fails leaves the learner as it was, also where the last minibatch is larger than
+// the room for held samples that a state between two minibatches has.
+func TestFailedCalibrationIsUndone(t *testing.T) {
+	cfg := movedConfig()
+	l, rng := newTestLearner(t, cfg), rand.New(rand.NewPCG(10, 10))
+	feed(l, rng, 600)
+	l.calibrator.restart(0)
+	before := stateOf(l)
+	held := &l.calibrator.held
+	for range lastTrial + cfg.Batch.MaxSize {
+		held.x, held.y, held.w = append(held.x, blob(rng, 3).X...), append(held.y, 0), append(held.w, 1)
+	}
+	held.d = 4 // learning them panics
+	if err := l.setCalibration(l.view.Calibration.Clone(3), false); err == nil || l.calibrator.due != lastTrial {
+		t.Errorf("error %v, the next trial is due at %d samples", err, l.calibrator.due)
+	}
+	if l.calibrator.restart(0); !bytes.Equal(stateOf(l), before) {
+		t.Error("the learner has changed")
+	}
+}
+
 // What a learner publishes to a fleet stays in the units that its members have in common.
 func TestContributionIsInTheUnitsOfTheModel(t *testing.T) {
 	cfg := movedConfig()
