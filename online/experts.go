@@ -82,7 +82,7 @@ func (cfg *Config) FleetMemory(members, classes int) (each, all uint64) {
 		points := fleet.UnseenPoints * m
 		all = 2 * uint64(classes*(8*points*points+4*points*(points+3)/2))
 	}
-	all += uint64(members*n+8*7*packed) + 2*uint64(min(members, fleet.MaxForests))*f.Frozen(classes) + f.Tuned(classes)
+	all += uint64(members)*uint64(n) + 8*7*uint64(packed) + 2*uint64(min(members, fleet.MaxForests))*f.Frozen(classes) + f.Tuned(classes)
 	return uint64(n), all
 }
 

@@ -66,3 +66,13 @@ func TestFleetMemory(t *testing.T) {
 	runtime.KeepAlive(kept)
 	runtime.KeepAlive(l)
 }
+
+// The estimate may be more than an int of 32-bit ARM holds.
+func TestFleetMemoryOfLargeModels(t *testing.T) {
+	cfg := testConfig(10, "a", "b")
+	cfg.Inducing = 600
+	each, all := cfg.FleetMemory(64, 32)
+	if _, twice := cfg.FleetMemory(128, 32); all < 2<<30 || all > 8<<30 || twice-all != 64*each {
+		t.Errorf("64 members take %d bytes, twice as many %d, and each of them %d", all, twice, each)
+	}
+}
