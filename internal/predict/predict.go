@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -151,16 +150,13 @@ func answers(out *bufio.Writer, learner *online.Learner, rows *dataset.File) (le
 
 func newAnswer(row *dataset.Row, classes []string, probs []float64, novelty float64, uncertainty conformal.Uncertainty) *Answer {
 	a := &Answer{
-		Row: row.Number, Label: row.Label, Probs: map[string]float64{}, Novelty: novelty,
+		Row: row.Number, Label: row.Label, Probs: map[string]float64{}, Entropy: model.Entropy(probs), Novelty: novelty,
 		Abstain: uncertainty.Meta(probs, novelty).Abstained,
 	}
 	for k, v := range probs {
 		a.Probs[classes[k]] = v
 		if a.Class == nil || v > a.Confidence {
 			a.Class, a.Confidence = &classes[k], v
-		}
-		if v > 0 {
-			a.Entropy -= v * math.Log(v)
 		}
 	}
 	if uncertainty.Coverage > 0 {
