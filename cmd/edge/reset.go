@@ -119,7 +119,7 @@ func learntSamples(store *persist.Store, info *persist.Info) (string, error) {
 			n = 0
 		}
 	}
-	return terminal.Count(int(n), "sample"), nil
+	return terminal.Count(n, "sample"), nil
 }
 
 // confirmed asks the user a question and reports whether the next answer is yes.

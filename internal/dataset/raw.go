@@ -59,8 +59,8 @@ func (t Tally) String() string {
 	if t.Windows {
 		what = "window"
 	}
-	text := fmt.Sprintf("%s, %s: %s (%d late, %s, %d thin, %d mixed", terminal.Count(int(t.Rows), "row"), terminal.Count(int(t.Devices), "device"),
-		terminal.Count(int(t.Samples), what), t.Late, terminal.Count(int(t.Gaps), "gap"), t.Thin, t.Mixed)
+	text := fmt.Sprintf("%s, %s: %s (%d late, %s, %d thin, %d mixed", terminal.Count(t.Rows, "row"), terminal.Count(t.Devices, "device"),
+		terminal.Count(t.Samples, what), t.Late, terminal.Count(t.Gaps, "gap"), t.Thin, t.Mixed)
 	for _, more := range []struct {
 		n    uint64
 		word string

@@ -205,7 +205,7 @@ func (r *ModelReport) print(w io.Writer) {
 	case !r.WarmedUp:
 		stage = "warming up"
 	}
-	fmt.Fprintf(w, "\nmodel %s: %s, %s\n", r.Model, terminal.Count(int(r.Samples), "sample"), stage)
+	fmt.Fprintf(w, "\nmodel %s: %s, %s\n", r.Model, terminal.Count(r.Samples, "sample"), stage)
 	if sc := r.Scores; sc == nil {
 		fmt.Fprintln(w, "  scores     –, none judged yet")
 	} else {
@@ -235,7 +235,7 @@ func (r *ModelReport) print(w io.Writer) {
 	if r.JournalFirst <= r.JournalLast {
 		journal = fmt.Sprintf("records %d to %d, %d not in these figures", r.JournalFirst, r.JournalLast, r.Unlearnt)
 	}
-	fmt.Fprintf(w, "  journal    %s; %s remembered, %s waiting for a label\n", journal, terminal.Count(int(r.Dedupe), "message"), terminal.Count(int(r.Pending), "sample"))
+	fmt.Fprintf(w, "  journal    %s; %s remembered, %s waiting for a label\n", journal, terminal.Count(r.Dedupe, "message"), terminal.Count(r.Pending, "sample"))
 	fmt.Fprintf(w, "  digest     %s\n", r.Digest)
 	width := 0
 	for _, c := range r.Classes {

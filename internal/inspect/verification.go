@@ -111,7 +111,7 @@ func (v *Verification) Print(w io.Writer) {
 		if m.JournalFirst <= m.JournalLast {
 			journal = fmt.Sprintf("journal %d to %d", m.JournalFirst, m.JournalLast)
 		}
-		fmt.Fprintf(w, "model %s: %s, %s, %s waiting for a label or a correction\n", m.Model, checkpoints, journal, terminal.Count(int(m.Pending), "sample"))
+		fmt.Fprintf(w, "model %s: %s, %s, %s waiting for a label or a correction\n", m.Model, checkpoints, journal, terminal.Count(m.Pending, "sample"))
 		if !v.Sound {
 			learnt := ""
 			if m.StateLost {
@@ -120,7 +120,7 @@ func (v *Verification) Print(w io.Writer) {
 			if m.MoreLost {
 				learnt += "at least "
 			}
-			fmt.Fprintf(w, "  lost: %s%s, %d that wait for a label or a correction\n", learnt, terminal.Count(int(m.SamplesLost), "sample"), m.PendingLost)
+			fmt.Fprintf(w, "  lost: %s%s, %d that wait for a label or a correction\n", learnt, terminal.Count(m.SamplesLost, "sample"), m.PendingLost)
 		}
 		for _, n := range m.Notes {
 			fmt.Fprintf(w, "  %s\n", n)

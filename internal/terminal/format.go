@@ -25,7 +25,7 @@ func Duration(d time.Duration) string {
 // callers 200 bytes larger.
 //
 //go:noinline
-func Count(n int, thing string) string {
+func Count[N int | uint64](n N, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}

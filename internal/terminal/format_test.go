@@ -9,4 +9,7 @@ func TestCount(t *testing.T) {
 			t.Errorf("Count(%d) is %q, want %q", n, got, want)
 		}
 	}
+	if got, want := Count(uint64(1)<<32, "sample"), "4294967296 samples"; got != want { // beyond an int of 32 bits
+		t.Errorf("Count(1<<32) is %q, want %q", got, want)
+	}
 }
