@@ -74,7 +74,8 @@ func (l *Learner) basis() fleet.Basis {
 // not change: it does when the result comes as an event of kind Merge, see
 // MergeEvent. The result depends on the learner's state and the set alone.
 //
-// During the warm-up the sums are written in a basis of the members, see fleet.Receiver. Errors: ErrConfig where each class has a kernel of its own; ErrFactor.
+// During the warm-up the sums are written in a basis of the members, see fleet.Receiver. Errors:
+// ErrConfig where each class has a kernel of its own; ErrFactor.
 func (l *Learner) Merge(member string, set *fleet.Set) (*fleet.Merge, error) {
 	if l.cfg.Kernel == PerClass {
 		return nil, errPerClass

@@ -135,7 +135,7 @@ const (
 	tagParts // of the prediction
 	tagKnown // nothing follows
 	tagDevice
-	tagWindow // its begin and end
+	tagWindow // its beginning and end
 	tagLast   // the last label that the prediction knew, counted from 1
 	tagLearnt // the labels that the model of the prediction had learnt
 	lastTag   = tagLearnt

@@ -193,7 +193,7 @@ func readHalf(half []byte, epoch uint64, limit uint32, add func([]change)) redo 
 	return r
 }
 
-// readFrame reads the frame at the begin of pages; parts is 0 if there is none of the epoch.
+// readFrame reads the frame at the beginning of pages; parts is 0 if there is none of the epoch.
 func readFrame(pages []byte, epoch uint64) (list []change, frame uint32, parts int) {
 	le := binary.LittleEndian
 	frame, parts = le.Uint32(pages[8:]), int(le.Uint16(pages[14:]))

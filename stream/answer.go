@@ -9,8 +9,8 @@ import (
 	"edge/stream/topic"
 )
 
-// predictReading predicts a reading, of which e is the begin, for every model of the
-// stream. levels are those of its device; row is the row of the sample in the batch, or −1.
+// predictReading predicts a reading for every model of the stream. e has what its examples have in
+// common; levels are those of its device; row is the row of the sample in the batch, or −1.
 func (w *worker) predictReading(it *item, r *codec.Reading, e example, levels []string, row int) {
 	src := e.from
 	var sample uint64

@@ -9,7 +9,7 @@ import (
 // Course is the course of some signals over the window of a sample, for people.
 type Course struct {
 	Signals []string  // read only
-	From    int64     // begin of the window, in ns since 1970
+	From    int64     // beginning of the window, in ns since 1970
 	To      int64     // its end, or its last row
 	Values  []float64 // as many of each signal, one signal after the other, evenly over the window; NaN: no value
 }

@@ -130,7 +130,7 @@ func (f *fleets) aside() mqtt.Aside {
 	}
 }
 
-// serve notes the begin of a connection; the function that it returns notes its end.
+// serve notes the beginning of a connection; the function that it returns notes its end.
 func (f *fleets) serve(c mqtt.Origin) (end func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

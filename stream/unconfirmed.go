@@ -18,7 +18,7 @@ const (
 	// which maxAgeRenewed exceeds.
 	maxAge        = 1 << 15
 	maxAgeRenewed = 1 << 10
-	// unread is the sequence of a message whose acknowledgement, by the cursor at the begin
+	// unread is the sequence of a message whose acknowledgement, by the cursor at the beginning
 	// of a later connection, the broker has not read. No later cursor reaches it.
 	unread = mqtt.MaxSequence
 )

@@ -36,7 +36,7 @@ func TestPanicOverAMessage(t *testing.T) {
 	in("when it is committed: the same", t, func(t *testing.T) { panicOverAMessage(t, words, committing) })
 }
 
-// askedJournal calls asked at the begin of Seen.
+// askedJournal calls asked at the beginning of Seen.
 type askedJournal struct {
 	Journal
 	asked func()

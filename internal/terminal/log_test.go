@@ -73,7 +73,7 @@ func (b *blockable) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// The journal takes the priority of a line from its begin.
+// The journal takes the priority of a line from its beginning.
 func TestPriorities(t *testing.T) {
 	for format, handler := range map[string]func(*bytes.Buffer, *slog.HandlerOptions) slog.Handler{
 		"text": func(b *bytes.Buffer, o *slog.HandlerOptions) slog.Handler {

@@ -23,7 +23,7 @@ const (
 )
 
 // OpenJournal reads the runs of a file, made if it is missing, and adds to it from then on.
-// A last line without its end, the begin of a run that an interruption left, is cut off. For "" it returns the
+// A last line without its end, the beginning of a run that an interruption left, is cut off. For "" it returns the
 // zero Journal.
 func OpenJournal(path string) (*Journal, error) {
 	if path == "" {

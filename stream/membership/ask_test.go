@@ -32,7 +32,7 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
-// A message that was not sent at the begin of a connection is asked for before its member
+// A message that was not sent at the beginning of a connection is asked for before its member
 // is taken to have left.
 func TestAskedBeforeLeaving(t *testing.T) {
 	w := newWorld(t)

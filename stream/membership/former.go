@@ -25,7 +25,7 @@ func (m *Member) Leave(now time.Time) uint64 {
 		return 0
 	}
 	within := gatherWithin
-	if now.Sub(m.link.arrived) >= quietFor { // which is not before the begin of the connection
+	if now.Sub(m.link.arrived) >= quietFor { // which is not before the beginning of the connection
 		within = 0
 	}
 	m.chooseEpoch(now, within)

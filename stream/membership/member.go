@@ -90,7 +90,7 @@ type peer struct {
 type link struct {
 	up      bool
 	number  int           // of connections
-	at      time.Time     // of its begin, or of its end
+	at      time.Time     // of its beginning, or of its end
 	before  time.Duration // that earlier ones lasted
 	arrived time.Time     // of the latest message
 	kept    bool          // the broker had the own message
@@ -99,7 +99,7 @@ type link struct {
 	asked   time.Time     // of the messages of members that it has not sent
 	checked bool          // members without a message were looked for
 
-	retained int       // messages since its begin, or since those of all were asked for; without those of members that were asked for
+	retained int       // messages since its beginning, or since those of all were asked for; without those of members that were asked for
 	brought  time.Time // of the latest of them
 }
 

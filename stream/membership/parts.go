@@ -76,7 +76,7 @@ func (t Topics) Probe(member string, bytes int) Publication {
 	return Publication{t.Part(member, probePart), wire.AppendChecksum(data[:max(bytes, partExtra)-wire.ChecksumBytes], 0)}
 }
 
-// appendVersion appends the begin of a list or a part.
+// appendVersion appends the beginning of a list or a part.
 func appendVersion(dst []byte, magic string, v fleet.Version) []byte {
 	dst = binary.LittleEndian.AppendUint64(append(dst, magic...), v.Epoch)
 	return binary.LittleEndian.AppendUint64(dst, v.Sequence)

@@ -20,7 +20,7 @@ const (
 )
 
 // Cursor is the number of a commit that the broker keeps as a retained message. At
-// the begin of a connection it shows which acknowledgements of earlier connections
+// the beginning of a connection it shows which acknowledgements of earlier connections
 // the broker has read.
 //
 // After each commit with a message that has no id, the node writes the
@@ -55,7 +55,7 @@ func (c *Cursor) Proves(sequence uint64) bool {
 	return c != nil && (c.Found && sequence > c.Before && sequence <= c.Sequence || c.Earlier.Proves(sequence))
 }
 
-// cursorState is a cursor that becomes known once, at the begin of a connection.
+// cursorState is a cursor that becomes known once, at the beginning of a connection.
 type cursorState struct {
 	Cursor
 	known   chan struct{} // closed once Cursor is valid

@@ -55,7 +55,7 @@ func Seconds(ns int64) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// endOfTime is the begin of the year 2200 in ns since 1970. The sum of an earlier time and the
+// endOfTime is the beginning of the year 2200 in ns since 1970. The sum of an earlier time and the
 // length of any window is a number of 64 bits.
 const endOfTime = 7_258_118_400 * int64(time.Second)
 

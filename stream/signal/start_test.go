@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The begin of a sample is that of its window, and survives a restart.
+// The beginning of a sample is that of its window, and survives a restart.
 func TestStart(t *testing.T) {
 	for _, c := range []struct {
 		name string

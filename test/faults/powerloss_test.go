@@ -44,7 +44,7 @@ type inode struct {
 
 // span are the writes between two syncs of a file.
 type span struct {
-	safe    []byte         // content at its begin
+	safe    []byte         // content at its beginning
 	sectors map[int64]bool // may have been written since
 }
 

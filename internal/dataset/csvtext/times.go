@@ -13,7 +13,7 @@ func IsTime(cell string) bool {
 	return strings.Contains(cell, ":") && strings.ContainsAny(cell, " T") && strings.ContainsAny(cell, "-/.") && strings.Trim(cell, "0123456789:-/.,+ TZ") == ""
 }
 
-// localMoment is a date, with the year at its begin or its end, and a time with or without seconds
+// localMoment is a date, with the year at its beginning or its end, and a time with or without seconds
 // and a zone, which follow each other as in ISO 8601.
 var localMoment = regexp.MustCompile(`^(\d\d|\d{4})[./-](\d\d)[./-](\d\d|\d{4})[ T]+\d\d:\d\d(:\d\d([.,]\d+)?)?([Z+-][\d:]*)?$`)
 
