@@ -133,7 +133,7 @@ func TestExitCodes(t *testing.T) {
 		"no coverage":               {[]string{"eval", table, "--coverage", "NaN"}, exit.Usage, "coverage: NaN"},
 		"fraction out of range":     {[]string{"eval", table, "--label-fraction", "NaN"}, exit.Usage, "edge: --label-fraction: want 0 to 1\n"},
 		"repeats out of range":      {[]string{"eval", "split", table, "--repeats", "0"}, exit.Usage, "edge: --repeats: want 1 or more\n"},
-		"no pass":                   {[]string{"eval", "split", table, "--passes", "0"}, exit.Usage, "passes: 0: want 1 to"},
+		"no pass":                   {[]string{"eval", "split", table, "--passes", "0"}, exit.Usage, "edge: --passes: 0: want 1 to"},
 		"late labels held out":      {[]string{"eval", table, "--split", "device", "--delay", "2"}, exit.Usage, "edge: late or missing labels and features are for scores over the stream, not for held-out rows\n"},
 		"model without config":      {[]string{"eval", table, "--model", "m"}, exit.Usage, "give -c FILE"},
 		"no such data file":         {[]string{"eval", missing}, exit.Runtime, "no such file"},

@@ -82,7 +82,7 @@ func (e *Evaluation) check(files []string) error {
 		return err
 	}
 	if e.Splits.Offline {
-		if err := e.Splits.How.Validate(); err != nil {
+		if err := checkFlags(&e.Splits.How); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"edge/internal/config"
@@ -67,7 +68,16 @@ func (t *Training) Check() error {
 	case t.Online && t.Holdout == 0 && t.Test == "":
 		return errors.New("--online is judged by held-out rows: give --holdout or --test")
 	}
-	return cmp.Or(t.How.Validate(), (&Overrides{Inducing: t.Inducing, Kernel: t.Kernel, Noise: t.Noise}).check())
+	return cmp.Or(checkFlags(&t.How), (&Overrides{Inducing: t.Inducing, Kernel: t.Kernel, Noise: t.Noise}).check())
+}
+
+// checkFlags reports every setting of the training that is out of range, by the flag of its name.
+func checkFlags(how *train.Config) error {
+	err := how.Validate()
+	if err == nil {
+		return nil
+	}
+	return errors.New("--" + strings.ReplaceAll(err.Error(), "\n", "\n--"))
 }
 
 // learnerConfig returns the configuration of the model, and the configuration file

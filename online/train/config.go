@@ -134,7 +134,7 @@ func (c Config) Validate() error {
 		model.CheckSetting(c.Settle >= 0 && c.Settle <= 1000, "settle", c.Settle, "0 to 1000 passes"),
 		model.CheckSetting(c.Patience >= 0, "patience", c.Patience, "a number of passes, 0 for none"),
 		model.CheckSetting(c.Tolerance >= 0, "tolerance", c.Tolerance, "nats a sample"),
-		model.CheckSetting(c.Scaling == PerFeature || c.Scaling == Plain || c.Scaling == Common, "scaling", c.Scaling, "feature, plain or common"),
+		model.CheckSetting(c.Scaling == PerFeature || c.Scaling == Plain || c.Scaling == Common, "scale", c.Scaling, "feature, plain or common"),
 		model.CheckSetting(c.Start == KMeans || c.Start == Subset || c.Start == PerClassKMeans, "start", c.Start, "kmeans, subset or classes"),
 		model.CheckSetting(c.Length > 0.01 && c.Length < 100, "length", c.Length, "a factor, 0.01 to 100"),
 		model.CheckSetting(c.Noise > 1e-4 && c.Noise < 100, "noise", c.Noise, "a variance, 1e-4 to 100"),
