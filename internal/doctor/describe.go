@@ -130,7 +130,7 @@ func describeFleet(w io.Writer, c *config.Config, f *membership.Config) {
 // format describes the payloads of a stream.
 func format(s codec.Stream) string {
 	text := s.Format
-	if d := len(s.FeatureNames()); s.Format == "value" && d > 1 && !s.StageConfig().Set() {
+	if d := len(s.FeatureNames()); s.Format == codec.FormatValue && d > 1 && !s.StageConfig().Set() {
 		const number, arrival = 8, 24 // bytes
 		text += fmt.Sprintf("s that are joined within %v (at most %s wait)", s.Join.Window, terminal.Bytes(uint64(s.Join.Devices)*uint64(d)*(number+arrival)))
 	}

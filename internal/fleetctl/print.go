@@ -126,7 +126,7 @@ func mergeResult(m *membership.MemberView) string {
 		return "yes"
 	case m.Stale:
 		return "no: silent for longer than stale_after"
-	case m.Refused != "":
+	case m.Refused != fleet.None:
 		return "no: " + string(m.Refused)
 	}
 	return "not yet"

@@ -3,7 +3,6 @@ package codec
 import (
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strings"
 
 	"edge/stream/field"
@@ -53,5 +52,5 @@ func (v Value) meaning() string {
 	for _, word := range field.Names(v.Map) {
 		words = append(words, fmt.Sprintf("%q=%v", word, v.Map[word]))
 	}
-	return fmt.Sprintf("%s %s %q %q %v %v", strings.Join(words, ","), v.Other, slices.Clone(v.OneHot), v.Unit, v.Scale, v.Offset)
+	return fmt.Sprintf("%s %s %q %q %v %v", strings.Join(words, ","), v.Other, v.OneHot, v.Unit, v.Scale, v.Offset)
 }
