@@ -249,9 +249,9 @@ saves it later: of a file with fewer than 4800 rows it learns more than --budget
 	e.add(cmd)
 	cli.OrderFlags(cmd, e.Evaluation)
 	f := cmd.Flags()
-	f.StringSliceVar(&e.Queries.Strategies, "query", []string{string(active.Margin)}, "`STRATEGY` margin, entropy, bald or random, or several")
-	f.Float64SliceVar(&e.Queries.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples whose label may be requested, or several")
-	f.Lookup("budget").DefValue = fmt.Sprint(e.Queries.Budgets) // pflag would show six decimals
+	f.StringSliceVar(&e.Queries.Strategies, "query", []string{string(active.Margin)}, "`STRATEGY` margin, entropy, bald or random, or several with commas between them")
+	f.Float64SliceVar(&e.Queries.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples whose label may be requested, or several with commas between them")
+	f.Lookup("query").DefValue, f.Lookup("budget").DefValue = e.Queries.Strategies[0], fmt.Sprint(e.Queries.Budgets[0]) // pflag shows brackets
 	f.BoolVar(&e.Queries.Full, "against-full", false, "also learn every label, and print how many labels each strategy needs for the same error")
 	e.addData(cmd)
 	return cmd
