@@ -49,6 +49,8 @@ type Report struct {
 	Class      string  // the most probable one, of the model's or of the members'
 	Confidence float64 // its probability
 	Unseen     float64 // probability of classes with few own labels, or none
+	Rare       string  // the most probable of these
+	Rarely     float64 // its probability
 	Members    int     // whose sites are in it
 }
 
@@ -237,14 +239,18 @@ func (p *Posterior) Report(ws *Workspace) (r Report, ok bool) {
 		default:
 			k = f.Index[i-own]
 		}
-		if k < 0 || k < len(f.Rare) && f.Rare[k] {
-			r.Unseen += v
+		name, rare := "", true
+		if k >= 0 {
+			name, rare = p.Names[k], k < len(f.Rare) && f.Rare[k]
+		} else {
+			name = f.Classes[i-own]
 		}
 		if v > r.Confidence {
-			if r.Confidence = v; k >= 0 {
-				r.Class = p.Names[k]
-			} else {
-				r.Class = f.Classes[i-own]
+			r.Class, r.Confidence = name, v
+		}
+		if rare {
+			if r.Unseen += v; v > r.Rarely {
+				r.Rare, r.Rarely = name, v
 			}
 		}
 	}

@@ -36,6 +36,24 @@ func unseenCase() (p *Posterior, ws *Workspace, answers [][]float64) {
 	return p, ws, answers
 }
 
+// The report names the most probable class, and the most probable of those with few own labels,
+// which may be another one.
+func TestReport(t *testing.T) {
+	p := &Posterior{Names: []string{"a", "b", "c"}, Latent: []int{0, 1}}
+	p.Fleet = &Fleet{Members: 2, Horizons: 1, Classes: []string{"c", "d"}, Index: []int{2, -1}, Rare: []bool{false, true, true}}
+	ws := NewWorkspace()
+	ws.company.known, ws.company.probs = true, []float64{0.375, 0.0625, 0.25, 0.3125}
+	want := Report{Class: "a", Confidence: 0.375, Unseen: 0.625, Rare: "d", Rarely: 0.3125, Members: 2}
+	if got, ok := p.Report(ws); !ok || got != want {
+		t.Errorf("of latent functions: got %+v, want %+v", got, want)
+	}
+	p.Fleet.Guest, ws.company.named = &Posterior{}, []float64{0.5, 0.125, 0.375}
+	want = Report{Class: "a", Confidence: 0.5, Unseen: 0.5, Rare: "c", Rarely: 0.375, Members: 2}
+	if got, ok := p.Report(ws); !ok || got != want {
+		t.Errorf("of a guest: got %+v, want %+v", got, want)
+	}
+}
+
 // The refined answer against products of probabilities.
 func TestRefine(t *testing.T) {
 	p, ws, answers := unseenCase()

@@ -39,20 +39,20 @@ func (f *follower) follow(member string, set *fleet.Set) (*fleet.Merge, error) {
 const foreignAbove = 0.5
 
 // reportFleet returns the fleet's own answer in the last prediction, and publishes an
-// event if that is a class which this model hardly knows.
+// event if that is probably one of the classes which this model hardly knows.
 func (w *worker) reportFleet(m *modelState, post *model.Posterior, ws *model.Workspace) model.Report {
 	r, ok := post.Report(ws)
 	if !ok {
 		return model.Report{}
 	}
 	if r.Unseen > foreignAbove && post.Fleet.Guest == nil {
-		limit := m.foreign[r.Class]
+		limit := m.foreign[r.Rare]
 		if limit == nil {
 			limit = &limiter{interval: logEvery, burst: 1}
-			putBounded(&m.foreign, r.Class, limit)
+			putBounded(&m.foreign, r.Rare, limit)
 		}
 		if limit.allow(time.Now()) {
-			w.report.event(m.Name, "foreign_class", fmt.Sprintf("%s: by the fleet alone its probability is %.2f; this model has few labels of it, or none", r.Class, r.Confidence))
+			w.report.event(m.Name, "foreign_class", fmt.Sprintf("%s: by the fleet alone its probability is %.2f; this model has few labels of it, or none", r.Rare, r.Rarely))
 		}
 	}
 	return r
