@@ -47,9 +47,9 @@ func (m *Member) receiveBasis(now time.Time, data []byte, retained bool) {
 	c, err := decode(fleet.DecodeCommon, data)
 	switch {
 	case err != nil:
-		m.refuse(now, Malformed, BasisName, err)
+		m.refuse(now, Malformed, BasisName, err.Error())
 	case c.Author != m.name && !m.listed(c.Author):
-		m.refuse(now, NotListed, BasisName, fmt.Errorf("it is of %.40q, and the configuration names other members", c.Author))
+		m.refuse(now, NotListed, BasisName, fmt.Sprintf("it is of %.40q, and the configuration names other members", c.Author))
 	default:
 		b := &m.basis
 		if b.seen = m.link.number; b.since.IsZero() {
@@ -161,7 +161,7 @@ func (m *Member) announce(now time.Time) []Publication {
 	b.publish = nil
 	data, err := c.AppendBinary(nil)
 	if err != nil {
-		m.refuse(now, Malformed, BasisName, err)
+		m.refuse(now, Malformed, BasisName, err.Error())
 		return nil
 	}
 	b.sent, b.waits = now, true

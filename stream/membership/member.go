@@ -196,7 +196,7 @@ func (m *Member) Disconnected(now time.Time) (withdraw bool) {
 
 // refuse counts a refusal, and publishes an event once a minute for each reason, and each
 // member in the set. In place of the own message, which had come back, that is published again.
-func (m *Member) refuse(now time.Time, reason fleet.Reason, name string, err error) {
+func (m *Member) refuse(now time.Time, reason fleet.Reason, name, why string) {
 	if name == m.name && !m.own.fresh {
 		m.own.again = m.own.known
 	}
@@ -206,13 +206,13 @@ func (m *Member) refuse(now time.Time, reason fleet.Reason, name string, err err
 	if m.peers[name] != nil {
 		key += " " + name
 	}
-	m.note(now, "fleet_refused", key, fmt.Sprintf("%s: %s: %v", name, reason, err))
+	m.note(now, "fleet_refused", key, fmt.Sprintf("%s: %s: %s", name, reason, why))
 }
 
 // Flood counts messages that were dropped before they were read.
 func (m *Member) Flood(now time.Time, messages int) {
 	m.counts.Refused[Flooded] += uint64(messages) - 1
-	m.refuse(now, Flooded, m.cfg.Concept, fmt.Errorf("%d messages came faster than they could be read", messages))
+	m.refuse(now, Flooded, m.cfg.Concept, fmt.Sprintf("%d messages came faster than they could be read", messages))
 }
 
 // note publishes an event, once a minute for each kind and reason; if there are too many, for

@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -118,31 +117,32 @@ func (m *Member) Merged(now time.Time, sum *fleet.Merge) {
 }
 
 // explain returns the reason why a merge left a member out.
-func explain(v fleet.Member) error {
+func explain(v fleet.Member) (why string) {
+	why = "its sites cannot be added"
 	switch v.Refused {
 	case fleet.Distrusted:
-		return fmt.Errorf("the own labels contradict it, by %.1f standard errors", v.Trust)
+		why = fmt.Sprintf("the own labels contradict it, by %.1f standard errors", v.Trust)
 	case fleet.Misleading:
-		return errors.New("its forest answers own labels worse than their frequencies would, as if its labels were random, or its features in other units")
+		why = "its forest answers own labels worse than their frequencies would, as if its labels were random, or its features in other units"
 	case fleet.Contradicted:
-		return errors.New("the other members contradict it, and this model has too few labels to decide")
+		why = "the other members contradict it, and this model has too few labels to decide"
 	case fleet.OtherInputs:
-		return errors.New("its features differ from those of this model in number, name or order, or in how they are made of signals")
+		why = "its features differ from those of this model in number, name or order, or in how they are made of signals"
 	case fleet.OtherShape:
-		return errors.New("it has no horizon in common with this model")
+		why = "it has no horizon in common with this model"
 	case fleet.TooSure:
-		return errors.New("it claims more than its labels can teach")
+		why = "it claims more than its labels can teach"
 	case fleet.TooManyNames:
-		return errors.New("with it the fleet has more classes than a model may have")
+		why = "with it the fleet has more classes than a model may have"
 	}
-	return errors.New("its sites cannot be added")
+	return why
 }
 
 // MergeFailed notes that a merge was not carried out; it is tried again later. err is not nil
 // if the contributions cannot be added.
 func (m *Member) MergeFailed(now time.Time, err error) {
 	if err != nil {
-		m.refuse(now, fleet.NotFactored, m.cfg.Concept, fmt.Errorf("the contributions cannot be added: %w", err))
+		m.refuse(now, fleet.NotFactored, m.cfg.Concept, fmt.Sprintf("the contributions cannot be added: %v", err))
 	}
 	m.merge.running, m.merge.changed, m.merge.at = false, true, now
 	m.basis.rebase, m.basis.asked = max(m.basis.rebase, m.basis.asked), fleet.NoRebase

@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 		fleet.OtherInputs: {"number", "name", "order", "signals"}, fleet.Misleading: {"labels were random", "other units"},
 	} {
 		for _, part := range parts {
-			if text := explain(fleet.Member{Refused: reason}).Error(); !strings.Contains(text, part) {
+			if text := explain(fleet.Member{Refused: reason}); !strings.Contains(text, part) {
 				t.Errorf("%s: %q does not speak of %s", reason, text, part)
 			}
 		}

@@ -21,7 +21,7 @@ func (m *Member) Receive(now time.Time, topic string, payload []byte, retained b
 	}
 	switch {
 	case !ok:
-		m.refuse(now, BadName, topic, errors.New("no topic of a member"))
+		m.refuse(now, BadName, topic, "no topic of a member")
 	case name == BasisName && !m.shares():
 	case len(payload) == 0 && part >= 0: // of a larger one before; the list names the present parts
 	case len(payload) == 0:
@@ -37,7 +37,7 @@ func (m *Member) Receive(now time.Time, topic string, payload []byte, retained b
 		}
 	case name != m.name && name != BasisName && !m.listed(name):
 		m.see(name, retained)
-		m.refuse(now, NotListed, name, errors.New("the configuration names other members"))
+		m.refuse(now, NotListed, name, "the configuration names other members")
 	case part >= 0, isList(payload):
 		m.collect(now, name, part, payload, retained)
 	default:
@@ -59,7 +59,7 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 			others--
 		}
 		if name != BasisName && others >= maxAssemblies {
-			m.refuse(now, NoRoom, name, fmt.Errorf("parts of more than %d members", maxAssemblies))
+			m.refuse(now, NoRoom, name, fmt.Sprintf("parts of more than %d members", maxAssemblies))
 			return
 		}
 		a = &assembly{latest: name == BasisName}
@@ -80,7 +80,7 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 		if errors.Is(err, errRoom) {
 			reason = NoRoom
 		}
-		m.refuse(now, reason, name, err)
+		m.refuse(now, reason, name, err.Error())
 		return
 	}
 	m.assemblies[name] = a
@@ -132,7 +132,7 @@ func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
 	if p := m.peers[name]; p != nil {
 		p.unread = reason
 	}
-	m.refuse(now, reason, name, err)
+	m.refuse(now, reason, name, err.Error())
 }
 
 // decode calls of with data. A panic is its error: the broker would send the message again
@@ -153,7 +153,7 @@ func (m *Member) put(now time.Time, c *fleet.Contribution, bytes int, retained b
 	}
 	held := c.Held()
 	if m.held+m.collected()+held-before > MaxHeld {
-		m.refuse(now, NoRoom, c.Member, fmt.Errorf("more than %d bytes of contributions and parts", MaxHeld))
+		m.refuse(now, NoRoom, c.Member, fmt.Sprintf("more than %d bytes of contributions and parts", MaxHeld))
 		return
 	}
 	if p := m.peers[c.Member]; p != nil {
@@ -166,7 +166,7 @@ func (m *Member) put(now time.Time, c *fleet.Contribution, bytes int, retained b
 		m.set.Remove(c.Member)
 	}
 	if !m.set.Put(c) {
-		m.refuse(now, NoRoom, c.Member, fmt.Errorf("%d members with more labels", m.cfg.MaxMembers))
+		m.outnumbered(now, c.Member)
 		return
 	}
 	p := m.peers[c.Member]
@@ -182,8 +182,13 @@ func (m *Member) put(now time.Time, c *fleet.Contribution, bytes int, retained b
 	m.held += held - before
 	m.merge.changed = true
 	for _, name := range m.forgetPeers() {
-		m.refuse(now, NoRoom, name, fmt.Errorf("%d members with more labels", m.cfg.MaxMembers))
+		m.outnumbered(now, name)
 	}
+}
+
+// outnumbered refuses a member for which there is no room.
+func (m *Member) outnumbered(now time.Time, name string) {
+	m.refuse(now, NoRoom, name, fmt.Sprintf("%d members with more labels", m.cfg.MaxMembers))
 }
 
 // forgetPeers drops the members that are not in the set any more, and returns their

@@ -20,8 +20,9 @@ const (
 )
 
 // fleets tests for each member of a fleet whether the broker keeps a retained message of
-// the size of a contribution, and sends it to subscriptions with a wildcard. Brokers
-// acknowledge messages that they drop.
+// the size of a contribution, and sends it to subscriptions with a wildcard, and for each
+// follower whether it sends that of a member. Brokers acknowledge messages that they drop, and
+// grant subscriptions for which they send nothing.
 func (p *probe) fleets(ctx context.Context) error {
 	for _, name := range field.Names(p.cfg.Models) {
 		c := p.cfg.Models[name].Fleet
@@ -30,10 +31,16 @@ func (p *probe) fleets(ctx context.Context) error {
 			p.d.Fail(check, "the broker "+p.unfit+": who connects later does not hear of the others", "use one that does, such as mosquitto or NATS with JetStream (docs/guide/fleet.md)")
 			continue
 		}
-		if !c.Enabled() || c.Follows() {
+		if !c.Enabled() {
 			continue
 		}
 		topics := membership.NewTopics(p.cfg.MQTT.BaseTopic, c.Concept)
+		if c.Follows() {
+			if err := p.contributions(ctx, check, topics); err != nil {
+				return err
+			}
+			continue
+		}
 		own, need := topics.Contribution(p.cfg.Node), int(c.MaxMessage)
 		size, above, kept := need, need, false
 		for {
@@ -73,6 +80,21 @@ func (p *probe) fleets(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// contributions tests whether the broker sends this node, which only follows, a contribution.
+func (p *probe) contributions(ctx context.Context, check string, topics membership.Topics) error {
+	some, err := p.delivers(ctx, topics.Filter(), 0, func(m broker.Message) bool {
+		name, _, ok := topics.Read(m.Topic)
+		return ok && name != membership.BasisName
+	})
+	if some {
+		p.d.OK(check, "the broker sends contributions of members")
+	} else if err == nil {
+		p.d.Warn(check, "the broker sends no contribution, and this node, which only follows, answers by those alone",
+			"if members have published (edge fleet ls --kept, as a user who may read "+topics.Filter()+"), let user "+p.user()+" read it")
+	}
+	return err
 }
 
 // sharedBasis tests whether this node may write the common basis of a fleet.

@@ -24,6 +24,8 @@ func TestDeliveryIsTried(t *testing.T) {
 	rights := files.Write(t, "acl", "topic readwrite edge/pi1/#\ntopic readwrite mark/#\ntopic read edge/fleet/#\n")
 	own := files.Write(t, "acl", "topic readwrite edge/pi1/#\ntopic readwrite mark/#\ntopic read edge/fleet/#\ntopic readwrite edge/fleet/mill/pi1/#\n")
 	const shared, kept = "ok shared subscriptions: each message goes to one of the members", "ok fleet mill: the broker keeps contributions of 96.0 KiB"
+	blind := files.Write(t, "acl", "topic readwrite edge/pi1/#\ntopic readwrite mark/#\ntopic write edge/fleet/#\n")
+	const unheard = "warn fleet mill: the broker sends no contribution, and this node, which only follows, answers by those alone → if members have published (edge fleet ls --kept, as a user who may read edge/fleet/mill/+), let user (none) read it"
 	const noWildcards = "fail fleet mill: the broker does not send retained messages to subscriptions with a wildcard: who connects later does not hear of the others → use one that does"
 	for name, tc := range map[string]struct {
 		start func(*testing.T, string) func()
@@ -31,20 +33,23 @@ func TestDeliveryIsTried(t *testing.T) {
 		grade string
 		want  []string
 	}{
-		"embedded":  {brokertest.Embedded, "$share/g/pump", diagnosis.OK, []string{shared, kept}},
-		"mosquitto": {brokertest.Mosquitto, "$share/g/pump", diagnosis.OK, []string{shared, kept}},
-		"spaces":    {brokertest.NATS, "hall 1/+", diagnosis.Fail, []string{"fail subscriptions: the broker refuses hall 1/+ → let user (none) read these topics in the broker's access list; NATS allows no topic with a space", kept}},
-		"NATS":      {brokertest.NATS, "$share/g/pump", diagnosis.Fail, []string{"fail shared subscriptions: the broker grants them and delivers nothing; the configuration has $share/g/pump", kept}},
-		"size":      {mosquitto("message_size_limit 20000\n"), "pump", diagnosis.Warn, []string{"warn fleet mill: the broker keeps contributions of 12.0 KiB, and not of 24.0 KiB → set models.bearing.fleet.max_message to 12288"}},
-		"packet":    {mosquitto("max_packet_size 60000\n"), "pump", diagnosis.Warn, []string{"warn fleet mill: the broker keeps contributions of 48.0 KiB, and not of 96.0 KiB"}},
-		"least":     {mosquitto("max_packet_size 5000\n"), "pump", diagnosis.Warn, []string{"warn fleet mill: the broker keeps contributions of 4.0 KiB, and not of 6.0 KiB → set models.bearing.fleet.max_message to 4096"}},
-		"too small": {mosquitto("message_size_limit 2000\n"), "pump", diagnosis.Fail, []string{"fail fleet mill: the broker keeps no messages of 4.0 KiB, which contributions need: the others would not hear of this node → raise the broker's limit (mosquitto: message_size_limit"}},
-		"rights":    {mosquitto("acl_file " + rights + "\n"), "pump", diagnosis.Fail, []string{"fail fleet mill: what this node publishes below edge/fleet/mill/pi1/ does not come back", "let user (none) write edge/fleet/mill/pi1 and edge/fleet/mill/pi1/#"}},
-		"wildcards": {(&brokertest.Lacking{Unretained: true}).Start, "pump", diagnosis.Fail, []string{noWildcards}},
-		"few":       {(&brokertest.Lacking{Most: 3}).Start, "pump", diagnosis.Warn, []string{"warn retained messages: of 8 more the broker keeps 2: it limits their number", kept}},
-		"follower":  {(&brokertest.Lacking{Unretained: true}).Start, "pump", diagnosis.Fail, []string{noWildcards}},
-		"basis":     {brokertest.Embedded, "pump", diagnosis.OK, []string{kept, "ok basis of fleet mill: the broker keeps a common basis"}},
-		"no basis":  {mosquitto("acl_file " + own + "\n"), "pump", diagnosis.Warn, []string{kept, "warn basis of fleet mill: what this node publishes below edge/fleet/mill/basis/ does not come back", "let user (none) write edge/fleet/mill/basis"}},
+		"embedded":                   {brokertest.Embedded, "$share/g/pump", diagnosis.OK, []string{shared, kept}},
+		"mosquitto":                  {brokertest.Mosquitto, "$share/g/pump", diagnosis.OK, []string{shared, kept}},
+		"spaces":                     {brokertest.NATS, "hall 1/+", diagnosis.Fail, []string{"fail subscriptions: the broker refuses hall 1/+ → let user (none) read these topics in the broker's access list; NATS allows no topic with a space", kept}},
+		"NATS":                       {brokertest.NATS, "$share/g/pump", diagnosis.Fail, []string{"fail shared subscriptions: the broker grants them and delivers nothing; the configuration has $share/g/pump", kept}},
+		"size":                       {mosquitto("message_size_limit 20000\n"), "pump", diagnosis.Warn, []string{"warn fleet mill: the broker keeps contributions of 12.0 KiB, and not of 24.0 KiB → set models.bearing.fleet.max_message to 12288"}},
+		"packet":                     {mosquitto("max_packet_size 60000\n"), "pump", diagnosis.Warn, []string{"warn fleet mill: the broker keeps contributions of 48.0 KiB, and not of 96.0 KiB"}},
+		"least":                      {mosquitto("max_packet_size 5000\n"), "pump", diagnosis.Warn, []string{"warn fleet mill: the broker keeps contributions of 4.0 KiB, and not of 6.0 KiB → set models.bearing.fleet.max_message to 4096"}},
+		"too small":                  {mosquitto("message_size_limit 2000\n"), "pump", diagnosis.Fail, []string{"fail fleet mill: the broker keeps no messages of 4.0 KiB, which contributions need: the others would not hear of this node → raise the broker's limit (mosquitto: message_size_limit"}},
+		"rights":                     {mosquitto("acl_file " + rights + "\n"), "pump", diagnosis.Fail, []string{"fail fleet mill: what this node publishes below edge/fleet/mill/pi1/ does not come back", "let user (none) write edge/fleet/mill/pi1 and edge/fleet/mill/pi1/#"}},
+		"wildcards":                  {(&brokertest.Lacking{Unretained: true}).Start, "pump", diagnosis.Fail, []string{noWildcards}},
+		"few":                        {(&brokertest.Lacking{Most: 3}).Start, "pump", diagnosis.Warn, []string{"warn retained messages: of 8 more the broker keeps 2: it limits their number", kept}},
+		"follower":                   {(&brokertest.Lacking{Unretained: true}).Start, "pump", diagnosis.Fail, []string{noWildcards}},
+		"follower of members":        {brokertest.Mosquitto, "pump", diagnosis.OK, []string{"ok fleet mill: the broker sends contributions of members"}},
+		"follower of nobody":         {brokertest.Mosquitto, "pump", diagnosis.Warn, []string{unheard}},
+		"follower of unread members": {mosquitto("acl_file " + blind + "\n"), "pump", diagnosis.Warn, []string{unheard}},
+		"basis":                      {brokertest.Embedded, "pump", diagnosis.OK, []string{kept, "ok basis of fleet mill: the broker keeps a common basis"}},
+		"no basis":                   {mosquitto("acl_file " + own + "\n"), "pump", diagnosis.Warn, []string{kept, "warn basis of fleet mill: what this node publishes below edge/fleet/mill/basis/ does not come back", "let user (none) write edge/fleet/mill/basis"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := brokertest.New(t, tc.start)
@@ -55,7 +60,10 @@ func TestDeliveryIsTried(t *testing.T) {
 			if strings.HasSuffix(name, "basis") {
 				m.Fleet.Basis = membership.BasisShared
 			}
-			if name == "follower" {
+			if strings.HasSuffix(name, "members") {
+				b.Retain(t, "edge/fleet/mill/pi2", "EFC4")
+			}
+			if strings.HasPrefix(name, "follower") {
 				m.Fleet.Role = membership.RoleFollower
 			}
 			cfg.Streams["pump"], cfg.Models["bearing"] = in, m
