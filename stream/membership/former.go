@@ -110,7 +110,7 @@ func (m *Member) receiveOwn(now time.Time, c *fleet.Contribution, bytes int, ret
 		if o.former.Version = c.Version; !retained {
 			o.former.at = now
 		}
-		m.stop(fmt.Sprintf("another process publishes as %s: each needs a name of its own; this one began later, and goes on when the other one ends", m.name), "fleet_duplicate")
+		m.stop(fmt.Sprintf("another process publishes as %s: each needs a name and a state file of its own; this one began later, and goes on when the other one ends", m.name), "fleet_duplicate")
 		return
 	case c.Epoch < o.epoch || c.Epoch == o.epoch && c.Instance < m.instance:
 		o.former, o.again = former{Version: c.Version, instance: c.Instance}, true
@@ -119,7 +119,7 @@ func (m *Member) receiveOwn(now time.Time, c *fleet.Contribution, bytes int, ret
 		}
 		return
 	default:
-		m.note(now, "fleet_duplicate", "", fmt.Sprintf("another process publishes as %s: each needs a name of its own; the other one began later", m.name))
+		m.note(now, "fleet_duplicate", "", fmt.Sprintf("another process publishes as %s: each needs a name and a state file of its own; the other one began later", m.name))
 		o.epoch, o.again = above(c.Epoch), true
 		o.durable = o.stored >= o.epoch
 		return
