@@ -235,8 +235,9 @@ func TestFleetConfig(t *testing.T) {
 			a.Fleet.Concept, a.Fleet.Role, a.Active = "c", "follower", active.Default()
 			a.Active.Strategy = "margin"
 		},
-		"fleet.basis common: want own or shared": func(_ *Config, a, _ *ModelConfig) { a.Fleet.Concept, a.Fleet.Basis = "c", "common" },
-		"node basis: want another name":          func(c *Config, a, _ *ModelConfig) { c.Node, a.Fleet.Concept = "basis", "c" },
+		"models.bearing.fleet.role follower: want a fleet.concept with it": func(_ *Config, a, _ *ModelConfig) { a.Fleet.Role = "follower" },
+		"fleet.basis common: want own or shared":                           func(_ *Config, a, _ *ModelConfig) { a.Fleet.Concept, a.Fleet.Basis = "c", "common" },
+		"node basis: want another name":                                    func(c *Config, a, _ *ModelConfig) { c.Node, a.Fleet.Concept = "basis", "c" },
 	} {
 		cfg, a := testConfig()
 		a.Fleet = membership.Default()

@@ -136,7 +136,7 @@ func (c *Config) Follows() bool { return c.Enabled() && c.Role == RoleFollower }
 // Validate reports every field that is out of range, joined.
 func (c *Config) Validate() error {
 	if !c.Enabled() {
-		return nil
+		return field.Check(c.Role != RoleFollower, "role", c.Role, "a fleet.concept with it: a model in no fleet learns alone")
 	}
 	errs := []error{
 		field.Check(topic.IsName(c.Concept), "concept", c.Concept, "[a-z0-9_-]"),
