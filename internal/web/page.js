@@ -195,6 +195,7 @@ const row = (cells, style) => make("tr", {}, ...cells.map(c => make("td", {class
 let model, node, last, offered, offeredAt = 0, source, rateOf, names = [], choices = "", skipped = new Set();
 
 const hueOf = c => model.classes.includes(c) ? colour(model.classes.indexOf(c)) : "var(--line)";
+const follows = m => m?.fleet?.role === "follower";
 const nameOf = c => c || "no class known yet";
 const ago = t => Math.max(0, Date.now() - new Date(t)) / 1e3;
 
@@ -354,10 +355,11 @@ function showModel() {
   showBaselines(m.window_scores); showWarnings(m);
   set("ece", percent(m.ece, 1)); set("pending", whole(m.pending));
   for (const e of document.querySelectorAll(".window")) e.textContent = m.window.n || 500;
-  set("stage", !m.learning ? "learning is switched off" : m.recovery !== undefined ? `recovering: ${whole(m.recovery)} records to learn` : !m.built ? "too few samples for a model yet" : m.warmed_up ? "" : "warming up");
+  set("stage", follows(m) ? "" : !m.learning ? "learning is switched off" : m.recovery !== undefined ? `recovering: ${whole(m.recovery)} records to learn` : !m.built ? "too few samples for a model yet" : m.warmed_up ? "" : "warming up");
   measure();
   showPresent();
   showWindows(m); showFleet(m);
+  $("teach").parentNode.hidden = follows(m);
   plotCourse("error-plot", "Wrong", m.course, "window_error", "error", v => percent(v, v && v < .1 ? 1 : 0));
   plotCourse("loss-plot", "Log loss", m.course, "window_log_loss", "log_loss", v => String(+v.toPrecision(3)));
   $("course").replaceChildren(...m.course.filter((_, i) => i % Math.ceil(m.course.length / 25) === 0).reverse().map(p => row([clock(p.ts), whole(p.n), percent(p.window_error, 1), percent(p.error, 1), digits(p.window_log_loss), digits(p.log_loss)])));
@@ -514,7 +516,11 @@ function follow(name) {
     }
     node = v; showNode(); set("connection", "");
   });
-  source.addEventListener("model", e => { model = JSON.parse(e.data); showModel(); });
+  source.addEventListener("model", e => {
+    model = JSON.parse(e.data);
+    if (follows(model)) model.classes = [...new Set(model.fleet.members.filter(o => o.taken).flatMap(o => o.classes))]; // of its answers
+    showModel();
+  });
   source.addEventListener("error", () => {
     set("connection", "The connection to edge is lost; reconnecting.");
     $("pills").replaceChildren(make("li", {class: "bad"}, "no answer from edge"));
