@@ -148,8 +148,14 @@ func (n *Node) switchLearning(r *request) (*mutation, error) {
 	return nil, fmt.Errorf(`want ON or OFF, or {"data": {"learning": true}}, not %.40q`, word)
 }
 
-func (n *Node) freeze(r *request) (*mutation, error)   { return setLearning(r.models, false), nil }
-func (n *Node) unfreeze(r *request) (*mutation, error) { return setLearning(r.models, true), nil }
+func (n *Node) freeze(r *request) (*mutation, error) { return setLearning(r.models, false), nil }
+
+func (n *Node) unfreeze(r *request) (*mutation, error) {
+	if m := r.models[0]; m.Fleet.Follows() && len(r.models) == 1 {
+		return nil, fmt.Errorf("model %s only follows its fleet: it learns with fleet.role: member", m.Name)
+	}
+	return setLearning(r.models, true), nil
+}
 
 // setLearning switches learning on or off. While it is off, samples are answered, and
 // labels are acknowledged, counted, and neither scored nor learnt. The setting survives
@@ -176,7 +182,7 @@ func setLearning(models []*modelState, on bool) *mutation {
 		return func() map[string]any {
 			for _, m := range models {
 				if !repeated {
-					m.learning.Store(on)
+					m.learning.Store(on && !m.Fleet.Follows())
 				}
 				c.report.scores(m)
 			}

@@ -112,6 +112,18 @@ func TestFleetAnswers(t *testing.T) {
 		if st := follower.node.Stats().Models["bearing"]; st.Learned > 0 || st.Frozen == 0 || st.Learning {
 			t.Errorf("the follower's counters are %+v", st)
 		}
+		follower.request("unfreeze", "")
+		follower.request("learning/bearing", "ON")
+		follower.send(0, 2, "a")
+		s.pass(time.Second, nil)
+		if st := follower.node.Stats().Models["bearing"]; st.Learned > 0 || st.Learning {
+			t.Errorf("asked to learn, the follower has counters %+v", st)
+		}
+		for _, command := range []string{"unfreeze", "learning/bearing"} {
+			if got := gjson.Get(follower.responses[command], "error").Str; got != "model bearing only follows its fleet: it learns with fleet.role: member" {
+				t.Errorf("%s: the follower answers %q", command, follower.responses)
+			}
+		}
 		v, ok := one.node.Fleet("bearing")
 		if !ok || v.State != membership.Joined || v.Weight <= 0 || len(v.Members) != 1 || !v.Members[0].Taken || !v.Kept {
 			t.Errorf("the view is %+v", v)
