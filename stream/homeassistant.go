@@ -18,7 +18,7 @@ func (r *reporter) announce() {
 			continue
 		case r.home.Enabled:
 			payload = r.encode(r.home.Discovery(homeassistant.Model{
-				Name: m.Name, Latest: m.latestTopic, Metrics: m.metricsTopic, Label: m.labelTopic, Classes: m.Model.Snapshot().Classes(), Open: m.Classes.Open,
+				Name: m.Name, Latest: m.latestTopic, Metrics: m.metricsTopic, Label: m.labelTopic, Classes: m.Model.Snapshot().Classes(), Open: m.Classes.Open, Follows: m.Fleet.Follows(),
 			}, r.build.Version))
 		case m.Mark&markAnnounced == 0:
 			continue

@@ -13,6 +13,7 @@ import (
 	"edge/online"
 	"edge/stream/codec"
 	"edge/stream/homeassistant"
+	"edge/stream/membership"
 )
 
 func TestHomeAssistant(t *testing.T) {
@@ -227,6 +228,31 @@ func TestManyClassesInHomeAssistant(t *testing.T) {
 	}
 	if buttons != maxButtons || gone != maxGone || entries != 1 {
 		t.Errorf("%d buttons, %d removed, %d entries: want %d, %d, 1", buttons, gone, entries, maxButtons, maxGone)
+	}
+}
+
+// A follower takes no labels and does not learn: it has neither buttons nor a switch.
+func TestFollowerInHomeAssistant(t *testing.T) {
+	cfg, m := testConfig()
+	cfg.HomeAssistant.Enabled, cfg.Control.Enabled = true, true
+	m.Fleet = membership.Default()
+	m.Fleet.Concept, m.Fleet.Role = "c", membership.RoleFollower
+	r := newRig(t, newFakeJournal(), cfg, m)
+	m.Model.(*fakeModel).Learn(t.Context(), []online.Record{{Event: online.Event{Kind: online.Observe, Label: "worn"}}})
+	r.node.report.announce()
+	all := r.published()
+	d := gjson.ParseBytes(all[len(all)-1].Payload)
+	checkDiscovery(t, d)
+	var present []string
+	for key, e := range d.Get("components").Map() {
+		if len(e.Map()) > 1 {
+			present = append(present, key)
+		}
+	}
+	slices.Sort(present)
+	equal(t, "components", present, []string{"accuracy", "class", "confidence", "drift", "novelty"})
+	if options := d.Get("components.class.options").String(); options != `["worn"]` {
+		t.Errorf("the classes are %s", options)
 	}
 }
 

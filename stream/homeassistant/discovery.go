@@ -26,6 +26,7 @@ type Model struct {
 	Label   string // topic of labels
 	Classes []string
 	Open    bool // labels may be new classes
+	Follows bool // it takes no labels
 }
 
 // object is an object of JSON.
@@ -85,7 +86,7 @@ func (d *Devices) Discovery(m Model, version string) map[string]any {
 		"value_template": "{{ 'ON' if value_json.drift == 'drift' else 'OFF' }}",
 	})
 	c.remove("select", "label") // of earlier versions
-	if c.remove("switch", "learning"); d.Control {
+	if c.remove("switch", "learning"); d.Control && !m.Follows {
 		c.add("switch", "learning", "Learning", object{
 			"command_topic": d.Prefix + "request/learning/" + m.Name, "qos": 1, "entity_category": "config",
 			"state_topic": m.Metrics, "value_template": "{{ 'ON' if value_json.learning else 'OFF' }}",
@@ -109,6 +110,9 @@ func (d *Devices) Discovery(m Model, version string) map[string]any {
 // have the same class.
 func (d *Devices) labels(m Model, c *components) {
 	var keys []string
+	if m.Follows {
+		m.Classes, m.Open = nil, false
+	}
 	for _, class := range m.Classes[:min(len(m.Classes), maxButtons)] {
 		key := buttonOf(class)
 		keys = append(keys, key)
