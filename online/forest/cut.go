@@ -38,7 +38,7 @@ func newCutter(candidates, features int) cutter {
 	return cutter{candidates: max(candidates, min(fewFeatures, features)), order: make([]uint16, features)}
 }
 
-// choose draws features that are not constant among the samples, and for each thresholds among
+// choose draws features that differ among the samples, and for each thresholds among
 // their values, and returns the cut with the least entropy of the labels. There is none for few
 // samples, nor for those of one class.
 func (c *cutter) choose(slots []uint16, r *ring, random *random) cut {
@@ -53,8 +53,8 @@ func (c *cutter) choose(slots []uint16, r *ring, random *random) cut {
 	}
 	for i, left := 0, c.candidates; i < len(c.order) && left > 0; i++ {
 		feature := draw(c.order, i, random)
-		lo, hi := c.read(slots, r, feature)
-		if !(lo < hi) {
+		lo, hi, missing := c.read(slots, r, feature)
+		if !(lo < hi) && !(lo == hi && missing) {
 			continue
 		}
 		left--
@@ -93,8 +93,9 @@ func (c *cutter) label(slots []uint16, r *ring) int {
 	return n
 }
 
-// read reads the values of a feature, and returns the least and the largest known one.
-func (c *cutter) read(slots []uint16, r *ring, feature int) (lo, hi float32) {
+// read reads the values of a feature, and returns the least and the largest known one, and whether
+// one is missing.
+func (c *cutter) read(slots []uint16, r *ring, feature int) (lo, hi float32, missing bool) {
 	lo, hi = float32(math.Inf(1)), float32(math.Inf(-1))
 	c.values = c.values[:0]
 	for _, slot := range slots {
@@ -106,15 +107,20 @@ func (c *cutter) read(slots []uint16, r *ring, feature int) (lo, hi float32) {
 		if v > hi {
 			hi = v
 		}
+		missing = missing || v != v
 	}
-	return lo, hi
+	return lo, hi, missing
 }
 
-// draw draws thresholds among the values, none above top.
+// draw draws thresholds among the values, none above top but for a missing one, which is told from
+// all known ones.
 func (c *cutter) draw(random *random, top float32) {
 	for i := range c.thresholds {
 		v := c.values[random.below(len(c.values))]
-		if model.Above(v, top) {
+		switch {
+		case v != v:
+			v = known
+		case v > top:
 			v = top
 		}
 		c.thresholds[i] = v

@@ -223,14 +223,16 @@ func (r *reference) cut(in []refSample) refCut {
 	for i := range order {
 		j := i + r.random.below(len(order)-i)
 		order[i], order[j] = order[j], order[i]
-		lo, hi := extremesOf(in, order[i])
-		if lo >= hi {
+		lo, hi, missing := extremesOf(in, order[i])
+		if lo > hi || lo == hi && missing == 0 {
 			continue
 		}
 		var thresholds []float64
 		for range 8 {
 			v := in[r.random.below(len(in))].x[order[i]]
-			if v != v || v == hi {
+			if v != v {
+				v = math.MaxFloat32
+			} else if v == hi {
 				v = float64(math.Nextafter32(float32(hi), float32(lo)))
 			}
 			thresholds = append(thresholds, v)
@@ -272,12 +274,15 @@ func (r *reference) split(t int, leaf *refNode) {
 		}
 		j := i + r.random.below(len(order)-i)
 		order[i], order[j] = order[j], order[i]
-		lo, hi := extremesOf(in, order[i])
-		if lo >= hi {
+		lo, hi, missing := extremesOf(in, order[i])
+		if lo > hi || lo == hi && missing == 0 {
 			continue
 		}
 		tried++
-		at := float64(float32(lo + r.random.fraction()*(hi-lo)))
+		at := math.MaxFloat32
+		if missing == 0 || r.random.below(len(in)) >= missing && lo < hi {
+			at = float64(float32(lo + r.random.fraction()*(hi-lo)))
+		}
 		sides := divided(in, order[i], at)
 		if e := entropyOf(sides[0]) + entropyOf(sides[1]); e < best {
 			best, feature, threshold, left, right = e, order[i], at, sides[0], sides[1]
@@ -297,14 +302,16 @@ func (r *reference) split(t int, leaf *refNode) {
 	r.used[t]++
 }
 
-func extremesOf(in []refSample, feature int) (lo, hi float64) {
+func extremesOf(in []refSample, feature int) (lo, hi float64, missing int) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, s := range in {
 		if v := s.x[feature]; v == v {
 			lo, hi = min(lo, v), max(hi, v)
+		} else {
+			missing++
 		}
 	}
-	return lo, hi
+	return lo, hi, missing
 }
 
 // divided returns the samples on both sides of a threshold.

@@ -183,22 +183,33 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// A missing value is above each threshold, so that a cut separates it from the known ones.
+// A missing value is above each threshold: a cut beyond all known values separates the
+// missing ones from them, also where they are all alike. A leaf that grows finds it as well.
 func TestCutMissing(t *testing.T) {
-	r := newRing(24, 1)
-	r.resize(24)
-	slots := []uint16{}
-	for i := range 24 {
-		x, k := float64(i%3), 0
-		if i%2 == 1 {
-			x, k = model.Missing, 1
+	for _, values := range []int{3, 1} {
+		r := newRing(24, 1)
+		r.resize(24)
+		slots := []uint16{}
+		for i := range 24 {
+			x, k := float64(i%values), 0
+			if i%2 == 1 {
+				x, k = model.Missing, 1
+			}
+			slots = append(slots, uint16(r.put([]float64{x}, k, 1)))
 		}
-		slots = append(slots, uint16(r.put([]float64{x}, k, 1)))
-	}
-	c := newCutter(1, 1)
-	for seed := range random(20) {
-		if got := c.choose(slots, &r, &seed); got.threshold >= 2 || math.IsInf(got.gain, -1) {
-			t.Errorf("cut at %v with gain %v", got.threshold, got.gain)
+		found := 0
+		c, s := newCutter(1, 1), newSplitter(Config{Features: 1})
+		s.slots, s.sides = slots, make([]float64, 4)
+		for seed := range random(20) {
+			if got := c.choose(slots, &r, &seed); got.threshold != known && values > 1 || math.Abs(got.gain-24*math.Ln2) > 1e-9 {
+				t.Errorf("%d known values: cut at %v with gain %v", values, got.threshold, got.gain)
+			}
+			if s.choose(&r, &seed) && s.threshold == known {
+				found++
+			}
+		}
+		if found < 5 || values == 1 && found < 20 {
+			t.Errorf("%d known values: a leaf that grows finds the split in %d of 20 draws", values, found)
 		}
 	}
 }

@@ -8,12 +8,13 @@ import (
 )
 
 const (
-	minSplit = 12           // stored samples of a leaf that is split
-	retry    = minSplit / 2 // samples after which a leaf that could not be split is tried again
-	inherits = 0.25         // part of the squares of a leaf that its children begin with
-	crowded  = 8            // a leaf of a full tree is split that has so many times the mean share of the stored samples
-	noClass  = -1           // of a leaf without samples
-	mixed    = -2           // of a leaf with samples of several classes
+	minSplit = 12              // stored samples of a leaf that is split
+	retry    = minSplit / 2    // samples after which a leaf that could not be split is tried again
+	inherits = 0.25            // part of the squares of a leaf that its children begin with
+	crowded  = 8               // a leaf of a full tree is split that has so many times the mean share of the stored samples
+	known    = math.MaxFloat32 // a threshold above which are missing features alone
+	noClass  = -1              // of a leaf without samples
+	mixed    = -2              // of a leaf with samples of several classes
 )
 
 // growth is the progress of a leaf towards its split.
@@ -187,9 +188,10 @@ func (s *splitter) collect(places []uint8, leaf uint8) {
 	}
 }
 
-// choose draws K features that are not constant in the leaf, and for each a threshold
-// between its extremes, and keeps the candidate with the least entropy of the labels,
-// whatever it gains: a first threshold gains nothing where two features decide together.
+// choose draws K features that differ in the leaf, a missing one from a known one, and for each a
+// threshold between its extremes, or with the share of the missing ones the one between them and the
+// known ones. It keeps the candidate with the least entropy of the labels, whatever it gains: a first
+// threshold gains nothing where two features decide together.
 // It reports whether there is one.
 func (s *splitter) choose(r *ring, random *random) bool {
 	if len(s.slots) < minSplit || growthOf(s.slots, r).class != mixed {
@@ -201,12 +203,15 @@ func (s *splitter) choose(r *ring, random *random) bool {
 	best := math.Inf(1)
 	for i, left := 0, s.candidates; i < len(s.order) && left > 0; i++ {
 		feature := draw(s.order, i, random)
-		lo, hi := s.extremes(r, feature)
-		if !(lo < hi) {
+		lo, hi, missing := s.extremes(r, feature)
+		if !(lo < hi) && !(lo == hi && missing > 0) {
 			continue
 		}
 		left--
-		threshold := min(float32(float64(lo)+random.fraction()*(float64(hi)-float64(lo))), math.Nextafter32(hi, lo))
+		threshold := float32(known)
+		if missing == 0 || random.below(len(s.slots)) >= missing && lo < hi {
+			threshold = min(float32(float64(lo)+random.fraction()*(float64(hi)-float64(lo))), math.Nextafter32(hi, lo))
+		}
 		if e := s.entropy(r, feature, threshold); e < best {
 			best, s.feature, s.threshold = e, feature, threshold
 		}
@@ -214,8 +219,8 @@ func (s *splitter) choose(r *ring, random *random) bool {
 	return !math.IsInf(best, 1)
 }
 
-// extremes returns the least and the largest known value of a feature.
-func (s *splitter) extremes(r *ring, feature int) (lo, hi float32) {
+// extremes returns the least and the largest known value of a feature, and the number of missing ones.
+func (s *splitter) extremes(r *ring, feature int) (lo, hi float32, missing int) {
 	lo, hi = float32(math.Inf(1)), float32(math.Inf(-1))
 	for _, slot := range s.slots {
 		v := r.x[int(slot)*r.d+feature]
@@ -225,8 +230,11 @@ func (s *splitter) extremes(r *ring, feature int) (lo, hi float32) {
 		if v > hi {
 			hi = v
 		}
+		if v != v {
+			missing++
+		}
 	}
-	return lo, hi
+	return lo, hi, missing
 }
 
 // draw moves one of the features that were not drawn yet to place i of the order, and returns it.
