@@ -113,7 +113,7 @@ func (c *cutter) read(slots []uint16, r *ring, feature int) (lo, hi float32, mis
 }
 
 // draw draws thresholds among the values, none above top but for a missing one, which is told from
-// all known ones.
+// all known ones. It keeps them in order: to sort them would add a sort of float32 to the program.
 func (c *cutter) draw(random *random, top float32) {
 	for i := range c.thresholds {
 		v := c.values[random.below(len(c.values))]
@@ -123,9 +123,11 @@ func (c *cutter) draw(random *random, top float32) {
 		case v > top:
 			v = top
 		}
+		for ; i > 0 && c.thresholds[i-1] > v; i-- {
+			c.thresholds[i] = c.thresholds[i-1]
+		}
 		c.thresholds[i] = v
 	}
-	slices.Sort(c.thresholds[:])
 }
 
 // count counts the samples between the thresholds.
