@@ -108,6 +108,11 @@ func (r *Receiver) sum(s *Set) (*Merge, error) {
 			return nil, err
 		}
 	}
+	if taken := s.taken(m); r.Own == nil && differ(taken) {
+		if of := r.seen(taken, p); of != nil {
+			sums = of
+		}
+	}
 	r.addForests(m, forests)
 	r.addExponents(m, s)
 	if r.Mix && r.Own != nil && lacks(r.Own, s.taken(m)) {
@@ -246,9 +251,31 @@ func (r *Receiver) add(v *Member, c *Contribution, f *candidate, p *projector, t
 		v.Refused = TooManyNames
 		return
 	}
-	if err := p.from(&c.Basis); err != nil {
+	sites := r.sites(c, p)
+	if sites == nil {
 		v.Refused = NotFactored
 		return
+	}
+	size := p.m
+	first := r.shared(c)
+	if v.Refused = r.test(v, c, f, t, func(class string, a, b []float64) {
+		if k := slices.Index(c.Classes, class); k >= 0 {
+			dense.Axpy(1, sites[k].a[first*size*size:(first+1)*size*size], a)
+			dense.Axpy(1, sites[k].b[first*size:(first+1)*size], b)
+		}
+	}); v.Refused != None {
+		return
+	}
+	for k, name := range c.Classes {
+		include(sums, name, sites[k])
+	}
+}
+
+// sites returns the sites of the classes of a contribution under the receiver's horizons, on the basis of
+// p. They are valid until the next call. Nil: they do not factor.
+func (r *Receiver) sites(c *Contribution, p *projector) []sum {
+	if p.from(&c.Basis) != nil {
+		return nil
 	}
 	size := p.m
 	for len(p.sites) < len(c.Classes) {
@@ -265,27 +292,20 @@ func (r *Receiver) add(v *Member, c *Contribution, f *candidate, p *projector, t
 				continue
 			}
 			if !p.project(c, at, k, a, b) {
-				v.Refused = NotFactored
-				return
+				return nil
 			}
 		}
 	}
-	first := r.shared(c)
-	if v.Refused = r.test(v, c, f, t, func(class string, a, b []float64) {
-		if k := slices.Index(c.Classes, class); k >= 0 {
-			dense.Axpy(1, sites[k].a[first*size*size:(first+1)*size*size], a)
-			dense.Axpy(1, sites[k].b[first*size:(first+1)*size], b)
-		}
-	}); v.Refused != None {
-		return
-	}
-	for k, name := range c.Classes {
-		if total := sums[name]; total != nil {
-			dense.Axpy(1, sites[k].a, total.a)
-			dense.Axpy(1, sites[k].b, total.b)
-		} else {
-			sums[name] = &sum{slices.Clone(sites[k].a), slices.Clone(sites[k].b)}
-		}
+	return sites
+}
+
+// include adds sites to the sum of a class.
+func include(sums map[string]*sum, name string, sites sum) {
+	if total := sums[name]; total != nil {
+		dense.Axpy(1, sites.a, total.a)
+		dense.Axpy(1, sites.b, total.b)
+	} else {
+		sums[name] = &sum{slices.Clone(sites.a), slices.Clone(sites.b)}
 	}
 }
 

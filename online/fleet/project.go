@@ -80,12 +80,11 @@ func (p *projector) project(c *Contribution, h, k int, a, b []float64) bool {
 				}
 			}
 		}
-		copy(b, p.b)
 	} else {
 		dense.MulTri(m, mi, p.t, mi, p.r, mi, p.c, mi)
 		transpose(p.ct, p.c, m, mi)
-		dense.Gemv(false, m, mi, 1, p.t, mi, p.b, 0, b)
 	}
+	p.linear(b)
 	dense.SymmetricProduct(true, false, m, mi, p.ct, m, p.ct, m, a, m)
 	for i := range m {
 		if clear(a[i*m+i+1 : (i+1)*m]); b[i]-b[i] != 0 {
@@ -93,6 +92,15 @@ func (p *projector) project(c *Contribution, h, k int, a, b []float64) bool {
 		}
 	}
 	return p.sound(a)
+}
+
+// linear stores the linear part of sites in b, M; p.b has that in the basis of the contribution.
+func (p *projector) linear(b []float64) {
+	if p.same {
+		copy(b, p.b)
+	} else {
+		dense.Gemv(false, p.m, len(p.b), 1, p.t, len(p.b), p.b, 0, b)
+	}
 }
 
 // sound reports whether a, an M×M lower triangle of a product CᵀC, is what factors wants.

@@ -12,9 +12,8 @@ import (
 const UnseenPoints = 2
 
 // unseenAmplitude is the amplitude of the kernel of these sums, to that of the mean of the
-// members' kernels, where each member has compared its labels with the classes of all. Each of
-// these kernels is learnt from the classes of its member, and the classes of all are more to tell
-// apart: under the mean alone the prior holds their sums back.
+// members' kernels. Each of these is learnt from the classes of its member, and the classes of all
+// are more to tell apart: under the mean alone the prior holds their sums back.
 const unseenAmplitude = 4
 
 // lacks reports whether one of others knows a class that c does not know.
@@ -28,6 +27,16 @@ func lacks(c *Contribution, others []*Contribution) bool {
 		}
 		return false
 	})
+}
+
+// differ reports whether one of the contributions lacks a class of another one.
+func differ(all []*Contribution) bool {
+	for _, c := range all {
+		if lacks(c, all) {
+			return true
+		}
+	}
+	return false
 }
 
 // taken returns the contributions of the set that a merge has not refused.
@@ -45,19 +54,9 @@ func (s *Set) taken(m *Merge) (all []*Contribution) {
 // all, or a sum, does not factor.
 func (r *Receiver) unseen(taken []*Contribution) *Merge {
 	b := r.pool(taken, UnseenPoints*r.Params.M)
-	if sameClasses(r.Own, taken) {
-		*b.Params.LogAmp() += math.Log(unseenAmplitude)
-		b.Params.Clamp(maxEps)
-	}
+	*b.Params.LogAmp() += math.Log(unseenAmplitude)
+	b.Params.Clamp(maxEps)
 	return r.unseenOn(b, taken)
-}
-
-// sameClasses reports whether c and others have the same classes. Those without a label are classes that
-// the configuration names: the labels of the others have been compared with them.
-func sameClasses(c *Contribution, others []*Contribution) bool {
-	return !slices.ContainsFunc(others, func(o *Contribution) bool {
-		return len(o.Classes) != len(c.Classes) || slices.ContainsFunc(o.Classes, func(name string) bool { return !slices.Contains(c.Classes, name) })
-	})
 }
 
 // unseenOn returns these sums on a basis.
@@ -69,13 +68,8 @@ func (r *Receiver) unseenOn(b *Basis, taken []*Contribution) *Merge {
 	if err != nil {
 		return nil
 	}
-	sums := map[string]*sum{}
-	for _, c := range append([]*Contribution{r.Own}, taken...) {
-		if one.shared(c) >= 0 {
-			one.add(&Member{}, c, nil, p, nil, sums)
-		}
-	}
-	if m.set(sums) != nil {
+	sums := one.seen(append([]*Contribution{r.Own}, taken...), p)
+	if sums == nil || m.set(sums) != nil {
 		return nil
 	}
 	return m
