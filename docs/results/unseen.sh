@@ -1,10 +1,11 @@
 #!/bin/sh
 # Prints what docs/results/fleet.md says of two daemons with half of the classes each: error and
 # nll of one of them for rows of all classes, with the names of all classes and without. It needs
-# mosquitto, mosquitto_pub and jq. EDGE may name a binary of edge, PORT a free port.
+# mosquitto, mosquitto_pub and jq. EDGE may name a binary of edge, PORT a free port, PAUSE the seconds
+# between two labels.
 set -eu
 cd "$(dirname "$0")/../.."
-edge=${EDGE:-} port=${PORT:-21883} folder=$(mktemp -d)
+edge=${EDGE:-} port=${PORT:-21883} pause=${PAUSE:-0} folder=$(mktemp -d)
 [ "$edge" ] || { edge=$folder/edge; go build -o "$edge" ./cmd/edge; }
 started=
 trap 'kill $started 2>/dev/null || true; rm -rf "$folder"' EXIT
@@ -34,7 +35,15 @@ YAML
 		nodes="$nodes $!" started="$started $!"
 	done
 	sleep 3
-	for node in a b; do mosquitto_pub -p "$port" -q 1 -t s/$node -l <"$folder/$node.json"; done
+	senders=
+	for node in a b; do
+		while IFS= read -r line; do
+			printf '%s\n' "$line"
+			[ "$pause" = 0 ] || sleep "$pause"
+		done <"$folder/$node.json" | mosquitto_pub -p "$port" -q 1 -t s/$node -l &
+		senders="$senders $!"
+	done
+	wait $senders
 	sleep 15
 	kill $nodes
 	wait $nodes || true
