@@ -64,6 +64,7 @@ func (r *Receiver) absent(c *Contribution, p *projector, sites []sum) sum {
 	}
 	for h, length := range r.Horizons {
 		if at := slices.Index(c.Horizons, length); at >= 0 && !p.absent(c, at, known, s.b[h*p.m:(h+1)*p.m]) {
+			clear(s.b)
 			return s
 		}
 	}
@@ -73,7 +74,8 @@ func (r *Receiver) absent(c *Contribution, p *projector, sites []sum) sum {
 	return s
 }
 
-// absent stores b of these sites under horizon h of a contribution.
+// absent stores b of these sites under horizon h of a contribution, M, whose basis p was prepared for. It
+// reports false if the sites do not factor.
 func (p *projector) absent(c *Contribution, h int, known []int, b []float64) bool {
 	m, l := c.Params.M, p.basis.L
 	if !p.same {
