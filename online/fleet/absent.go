@@ -31,11 +31,11 @@ func (r *Receiver) seen(all []*Contribution, p *projector) map[string]*sum {
 		if sites == nil {
 			continue
 		}
-		without := r.absent(c, p, sites)
+		without, derived := r.absent(c, p, sites)
 		for _, name := range names {
-			if k := slices.Index(c.Classes, name); k >= 0 && c.Counts[k] > 0 {
+			if k := slices.Index(c.Classes, name); k >= 0 && (c.Counts[k] > 0 || !derived) {
 				include(sums, name, sites[k])
-			} else {
+			} else if derived {
 				include(sums, name, without)
 			}
 		}
@@ -50,9 +50,9 @@ func (r *Receiver) seen(all []*Contribution, p *projector) map[string]*sum {
 //
 //	A = 1/K Σ_k A_k,  b = A·L⁻¹g,  g(z) = (Σ_k f_k(z) − max_k f_k(z)) / (K − 1),  f_k(Z) = L(I + A_k)⁻¹b_k
 //
-// They are 0 with labels of fewer than two classes, and where they do not factor.
-func (r *Receiver) absent(c *Contribution, p *projector, sites []sum) sum {
-	s := sum{make([]float64, len(sites[0].a)), make([]float64, len(sites[0].b))}
+// It reports false with labels of fewer than two classes, and where the sites do not factor.
+func (r *Receiver) absent(c *Contribution, p *projector, sites []sum) (s sum, ok bool) {
+	s = sum{make([]float64, len(sites[0].a)), make([]float64, len(sites[0].b))}
 	var known []int
 	for k, n := range c.Counts {
 		if n > 0 {
@@ -60,18 +60,17 @@ func (r *Receiver) absent(c *Contribution, p *projector, sites []sum) sum {
 		}
 	}
 	if len(known) < 2 {
-		return s
+		return s, false
 	}
 	for h, length := range r.Horizons {
 		if at := slices.Index(c.Horizons, length); at >= 0 && !p.absent(c, at, known, s.b[h*p.m:(h+1)*p.m]) {
-			clear(s.b)
-			return s
+			return s, false
 		}
 	}
 	for _, k := range known {
 		dense.Axpy(1/float64(len(known)), sites[k].a, s.a)
 	}
-	return s
+	return s, true
 }
 
 // absent stores b of these sites under horizon h of a contribution, M, whose basis p was prepared for. It

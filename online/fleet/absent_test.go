@@ -31,7 +31,10 @@ func TestAbsent(t *testing.T) {
 		want[i] = (f[0] + f[1]) / 2
 	}
 	own := &Receiver{Horizons: c.Horizons}
-	got := own.absent(c, p, own.sites(c, p))
+	got, ok := own.absent(c, p, own.sites(c, p))
+	if !ok {
+		t.Fatal("the sites do not factor")
+	}
 	got.a, got.b = got.a[:36], got.b[:6]
 	for i := range 6 {
 		precision[i*6+i] += ridge
@@ -58,15 +61,20 @@ func TestAbsent(t *testing.T) {
 	if p, err = newProjector(&own.Basis, Raw); err != nil {
 		t.Fatal(err)
 	}
-	there := own.absent(c, p, own.sites(c, p))
+	there, _ := own.absent(c, p, own.sites(c, p))
 	class := own.sites(with, p)[3]
 	golden.Close(t, "precision on another basis", there.a[:25], class.a[:25], 1e-3)
 	golden.Close(t, "linear part on another basis", there.b[:5], class.b[:5], 1e-3)
 
+	// With labels of one class there are none, and those of comparisons with a class that is named count.
 	c.Counts = []uint64{20, 0, 0}
-	if none := own.absent(c, p, own.sites(c, p)); slices.ContainsFunc(append(none.a, none.b...), func(v float64) bool { return v != 0 }) {
-		t.Errorf("labels of one class give the sites %v", none)
+	if _, ok := own.absent(c, p, own.sites(c, p)); ok {
+		t.Error("labels of one class give sites for others")
 	}
+	named := map[string]*sum{}
+	include(named, "y", own.sites(c, p)[1])
+	include(named, "y", own.sites(own.Own, p)[1])
+	golden.Close(t, "linear part of a class that is named", own.seen([]*Contribution{c, own.Own}, p)["y"].b, named["y"].b, 0)
 }
 
 // Each contribution adds its sites of a class of which it has labels, and those for an absent class to
@@ -90,7 +98,8 @@ func TestSeen(t *testing.T) {
 		for k, name := range of.labels {
 			include(want, name, sites[k])
 		}
-		include(want, of.without, r.absent(of.c, p, sites))
+		absent, _ := r.absent(of.c, p, sites)
+		include(want, of.without, absent)
 	}
 	if len(sums) != 3 {
 		t.Fatalf("sums of %d classes, want 3", len(sums))
