@@ -29,12 +29,15 @@ type node struct {
 	sum    tally   // of the rows of the second half, judged before they were learnt
 	course *Course // of a newcomer
 
-	learning, merging       time.Duration // processor time
+	times
 	merges, bytes, sequence int
 	tested, refused         map[string]int // of other members, by name
 	probs                   []float64
 	ws                      model.Workspace
 }
+
+// times are the processor time of a node.
+type times struct{ learning, contributing, merging time.Duration }
 
 // learnt are the own labels.
 type learnt struct {
@@ -169,7 +172,7 @@ func (n *node) begins(cfg *Config) bool {
 
 // contribute returns the node's contribution; nil if it has none yet.
 func (n *node) contribute() (*fleet.Contribution, error) {
-	defer clock(&n.merging)()
+	defer clock(&n.contributing)()
 	c, err := n.learner.Contribution(n.name)
 	if errors.Is(err, online.ErrNotReady) {
 		return nil, nil

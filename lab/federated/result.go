@@ -1,6 +1,8 @@
 package federated
 
 import (
+	"time"
+
 	"edge/internal/dataset"
 	"edge/model"
 )
@@ -16,7 +18,8 @@ type Result struct {
 	Fleet  Scores `json:"fleet"`
 
 	Merges      int     `json:"merges"`
-	MergeMillis float64 `json:"merge_ms"` // of a contribution and a merge, processor time
+	MergeMillis float64 `json:"merge_ms"`        // of a merge, processor time
+	OfferMillis float64 `json:"contribution_ms"` // of an own contribution with its encoding, for each merge
 	Bytes       int     `json:"contribution_bytes"`
 	GoodTests   int     `json:"good_tests"`
 	GoodRefused int     `json:"good_refused"`
@@ -95,10 +98,10 @@ func (s *Scores) judgeFollower(cfg *Config, nodes []*node, test []dataset.Row) e
 
 // count adds the cost of the exchange, and the refusals.
 func (r *Result) count(cfg *Config, nodes []*node) {
-	var seconds float64
+	var merging, contributing time.Duration
 	for i, n := range nodes {
 		r.Merges += n.merges
-		seconds += n.merging.Seconds()
+		merging, contributing = merging+n.merging, contributing+n.contributing
 		r.Bytes = max(r.Bytes, n.bytes)
 		if cfg.Bad != "" && i == cfg.bad() {
 			continue // a bad member's refusals prove nothing
@@ -114,7 +117,7 @@ func (r *Result) count(cfg *Config, nodes []*node) {
 		}
 	}
 	if r.Merges > 0 {
-		r.MergeMillis = 1e3 * seconds / float64(r.Merges)
+		r.MergeMillis, r.OfferMillis = 1e3*merging.Seconds()/float64(r.Merges), 1e3*contributing.Seconds()/float64(r.Merges)
 	}
 	if r.Alone.Seconds > 0 {
 		r.TimeRatio = r.Fleet.Seconds / r.Alone.Seconds
