@@ -32,7 +32,7 @@ func Print(out io.Writer, results []*Result) error {
 		one, alone, joined := r.One.NLL, r.Alone.NLL, r.Fleet.NLL
 		fmt.Fprintf(w, "%s\t%s\t%.4f/%.4f\t%.4f/%.4f\t%.4f/%.4f\t%.3f\t%.3f\t%.2f\t%d of %d\t%d of %d\t%.2f\t%.1f\t%.1f\t%d\n", name, seed, r.One.Error, one,
 			r.Alone.Error, alone, r.Fleet.Error, joined, joined/one, joined/alone, (alone-joined)/(alone-one), r.GoodRefused, r.GoodTests,
-			r.BadRefused, r.BadTests, r.TimeRatio, r.MergeMillis, r.OfferMillis, r.Bytes)
+			r.BadRefused, r.BadTests, r.TimeRatio, r.MergeMillis, r.ContributionMillis, r.Bytes)
 	}
 	var mean Result
 	for _, r := range results {
@@ -44,7 +44,7 @@ func Print(out io.Writer, results []*Result) error {
 		}
 		mean.TimeRatio += r.TimeRatio / n
 		mean.MergeMillis += r.MergeMillis / n
-		mean.OfferMillis += r.OfferMillis / n
+		mean.ContributionMillis += r.ContributionMillis / n
 		mean.Bytes = max(mean.Bytes, r.Bytes)
 		mean.GoodTests, mean.GoodRefused = mean.GoodTests+r.GoodTests, mean.GoodRefused+r.GoodRefused
 		mean.BadTests, mean.BadRefused = mean.BadTests+r.BadTests, mean.BadRefused+r.BadRefused

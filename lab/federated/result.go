@@ -17,15 +17,15 @@ type Result struct {
 	Alone  Scores `json:"alone"`
 	Fleet  Scores `json:"fleet"`
 
-	Merges      int     `json:"merges"`
-	MergeMillis float64 `json:"merge_ms"`        // of a merge, processor time
-	OfferMillis float64 `json:"contribution_ms"` // of an own contribution with its encoding, for each merge
-	Bytes       int     `json:"contribution_bytes"`
-	GoodTests   int     `json:"good_tests"`
-	GoodRefused int     `json:"good_refused"`
-	BadTests    int     `json:"bad_tests,omitempty"`
-	BadRefused  int     `json:"bad_refused,omitempty"`
-	TimeRatio   float64 `json:"time_ratio"` // of learning and predicting, fleet to alone
+	Merges             int     `json:"merges"`
+	MergeMillis        float64 `json:"merge_ms"`        // of a merge, processor time
+	ContributionMillis float64 `json:"contribution_ms"` // of an own contribution with its encoding, for each merge
+	Bytes              int     `json:"contribution_bytes"`
+	GoodTests          int     `json:"good_tests"`
+	GoodRefused        int     `json:"good_refused"`
+	BadTests           int     `json:"bad_tests,omitempty"`
+	BadRefused         int     `json:"bad_refused,omitempty"`
+	TimeRatio          float64 `json:"time_ratio"` // of learning and predicting, fleet to alone
 }
 
 // Scores are the means over the nodes.
@@ -117,7 +117,7 @@ func (r *Result) count(cfg *Config, nodes []*node) {
 		}
 	}
 	if r.Merges > 0 {
-		r.MergeMillis, r.OfferMillis = 1e3*merging.Seconds()/float64(r.Merges), 1e3*contributing.Seconds()/float64(r.Merges)
+		r.MergeMillis, r.ContributionMillis = 1e3*merging.Seconds()/float64(r.Merges), 1e3*contributing.Seconds()/float64(r.Merges)
 	}
 	if r.Alone.Seconds > 0 {
 		r.TimeRatio = r.Fleet.Seconds / r.Alone.Seconds
