@@ -180,7 +180,7 @@ func TestRenameToAnImportedClass(t *testing.T) {
 			t.Errorf("%d labels: the classes are %q after another merge", n, got)
 		}
 		p, err := l.Predict(circle[1][:])
-		if err != nil || p.Classes[slices.Index(p.Probs, slices.Max(p.Probs))] != "j1" {
+		if err != nil || p.Probs[slices.Index(p.Classes, "j1")] < 0.9 {
 			t.Errorf("%d labels: the answer is %v of %q, %v", n, p.Probs, p.Classes, err)
 		}
 		checkSound(t, l)
