@@ -63,7 +63,7 @@ func (r *Receiver) absent(c *Contribution, p *projector, sites []sum) (s sum, ok
 		return s, false
 	}
 	for h, length := range r.Horizons {
-		if at := slices.Index(c.Horizons, length); at >= 0 && !p.absent(c, at, known, s.b[h*p.m:(h+1)*p.m]) {
+		if at := slices.Index(c.Horizons, length); at >= 0 && !p.absentLinear(c, at, known, s.b[h*p.m:(h+1)*p.m]) {
 			return s, false
 		}
 	}
@@ -73,9 +73,9 @@ func (r *Receiver) absent(c *Contribution, p *projector, sites []sum) (s sum, ok
 	return s, true
 }
 
-// absent stores b of these sites under horizon h of a contribution, M, whose basis p was prepared for. It
+// absentLinear stores b of these sites under horizon h of a contribution, M, whose basis p was prepared for. It
 // reports false if the sites do not factor.
-func (p *projector) absent(c *Contribution, h int, known []int, b []float64) bool {
+func (p *projector) absentLinear(c *Contribution, h int, known []int, b []float64) bool {
 	m, l := c.Params.M, p.basis.L
 	if !p.same {
 		l = p.sender.L
