@@ -22,6 +22,7 @@ const (
 	proposeRows    = 100_000 // of a file on which lengths are tried
 	proposeWindows = 2000    // of each length, at most: with fewer, long windows win that a model sees most of
 	fewWindows     = 50      // below which a length has no score
+	minRate        = 1e-6    // of a stream, in Hz
 )
 
 // Config returns a configuration for what `edge replay` publishes of data files. Warnings go to
@@ -55,6 +56,9 @@ func streamFor(ctx context.Context, path string, data dataset.Options, errOut io
 		data.Warn(errOut, path, fmt.Sprintf("%s rises with every row, as a time or the number of the row does, or is the label in other words, and is no signal here", field.Listed(r.Rising)))
 	}
 	rate := 1 / r.Step.Seconds()
+	if r.Step > signal.MaxTime/32 && (!r.Regular || rate < minRate) { // no window is long enough
+		return nil, nil
+	}
 	s := &signalStream{Recording: r, Rate: significant(rate, 3)}
 	stream := codec.DefaultStream()
 	stream.Topics, stream.Time, stream.Stage.Signals = []string{"file"}, r.Time, r.Signals
@@ -77,7 +81,9 @@ func streamFor(ctx context.Context, path string, data dataset.Options, errOut io
 		s.MaxGap = roundTime(30 * r.Step)
 		s.Resample = roundTime(r.Step)
 		for _, n := range lengths {
-			words = append(words, roundTime(time.Duration(n)*r.Step).String())
+			if r.Step <= signal.MaxTime/time.Duration(n) {
+				words = append(words, roundTime(time.Duration(n)*r.Step).String())
+			}
 		}
 		s.Length = signal.Span{Time: roundTime(128 * r.Step)}
 	}
@@ -124,7 +130,7 @@ func significant(v float64, digits int) float64 {
 	return v
 }
 
-// roundTime rounds a time to two digits of the unit that people would take.
+// roundTime rounds a time to two digits of the unit that people would take, at most that of a window.
 func roundTime(d time.Duration) time.Duration {
 	unit := time.Hour
 	for _, u := range []time.Duration{time.Hour, time.Minute, time.Second, time.Millisecond, time.Microsecond} {
@@ -133,5 +139,5 @@ func roundTime(d time.Duration) time.Duration {
 		}
 	}
 	n := significant(float64(d)/float64(unit), 2)
-	return max(time.Millisecond, time.Duration(math.Round(n*float64(unit))))
+	return min(max(time.Millisecond, time.Duration(math.Round(n*float64(unit)))), signal.MaxTime)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"edge/internal/config"
 	"edge/internal/dataset"
@@ -275,6 +276,58 @@ func TestProposeRelativeTimes(t *testing.T) {
 		text, err := sample(t.Context(), []string{path}, new(dataset.Options), map[string]*signalStream{path: s}, io.Discard)
 		if err != nil || strings.Contains(string(text), "count as seconds") != (c.says != "") || !strings.Contains(string(text), c.says) {
 			t.Errorf("from %g in steps of %g: %v\n%s", c.start, c.step, err, text)
+		}
+	}
+}
+
+// Rows that come seldom and irregularly have the lengths that a window may have, and are samples where there is none.
+func TestProposeForSeldomRows(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		step      time.Duration
+		irregular bool
+		want      string // in the configuration; "": a file of samples
+	}{
+		{12 * time.Minute, true, "6h24m 0."},
+		{5 * time.Hour, true, "160h"},
+		{6 * time.Hour, true, ""},
+		{150 * day, true, ""},
+		{day, false, "rate: 1.16e-05"},
+		{12 * day, false, ""},
+		{150 * day, false, ""},
+	} {
+		for _, label := range []string{",label", ""} {
+			var b strings.Builder
+			fmt.Fprintf(&b, "time,y,x%s\n", label)
+			at := 0
+			for i := range min(6000, int(60_000*day/c.step)) {
+				at += int(c.step / time.Second)
+				if c.irregular && i%3 == 0 {
+					at += int(c.step / time.Second)
+				}
+				fmt.Fprintf(&b, "%d,%d,%d.5", at, i*7%11, i*997%1009)
+				if label != "" {
+					fmt.Fprintf(&b, ",%d", i/500%2)
+				}
+				b.WriteString("\n")
+			}
+			path := files.Write(t, "room.csv", b.String())
+			var data dataset.Options
+			s, err := streamFor(t.Context(), path, data, io.Discard)
+			if err != nil || (s != nil) != (c.want != "") || s != nil && s.Labelled != (label != "") {
+				t.Errorf("a row each %v: %+v, %v", c.step, s, err)
+				continue
+			}
+			if s == nil {
+				continue
+			}
+			text, err := sample(t.Context(), []string{path}, &data, map[string]*signalStream{path: s}, io.Discard)
+			if err != nil || label != "" && !strings.Contains(string(text), c.want) {
+				t.Errorf("a row each %v: no %q, %v\n%s", c.step, c.want, err, text)
+			}
+			if _, err := config.Parse("edge.yaml", text, nil); err != nil {
+				t.Errorf("a row each %v: %v\n%s", c.step, err, text)
+			}
 		}
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"edge/stream/field"
 )
 
+// MaxTime is the longest time of a window.
+const MaxTime = 7 * 24 * time.Hour
+
 const (
 	maxSignals = 1000
 	maxLength  = 1_000_000 // rows of a window
@@ -86,7 +89,7 @@ func (w Window) validate() error {
 		errs = append(errs, field.Check(!h.Set(), "hop", h, "none: each message is one window"))
 	case l.Time != 0:
 		errs = append(errs,
-			field.Check(l.Time >= 10*time.Millisecond && l.Time <= 7*24*time.Hour, "length", l, "10ms to 168h"),
+			field.Check(l.Time >= 10*time.Millisecond && l.Time <= MaxTime, "length", l, "10ms to 168h"),
 			field.Check(!h.Set() || h.Time > 0 && h.Time <= l.Time, "hop", h, "a time, at most length"),
 			field.Check(w.Resample >= 0 && (w.Resample == 0 || w.Resample <= l.Time/2 && l.Time/w.Resample <= maxLength), "resample", w.Resample, "0s, or at most half of length"),
 			field.Check(!h.Set() || h.Time >= l.Time/1000, "hop", h, "at least a thousandth of length"))
