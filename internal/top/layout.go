@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -126,9 +127,21 @@ func (l *layout) title(v *view) string {
 		segments = append(segments, segment{l.styles.chosen, "paused"})
 	}
 	if v.Started != nil && v.State == "online" {
-		segments = append(segments, segment{l.styles.faint, "up " + terminal.Duration(v.Time.Sub(*v.Started))})
+		segments = append(segments, segment{l.styles.faint, v.uptime()})
 	}
 	return l.row(append(segments, segment{l.styles.faint, strings.TrimSpace(v.Version + " " + v.Arch)})...)
+}
+
+// uptime returns the time since the node's start. Before its first health that is known by its clock alone.
+func (v *view) uptime() string {
+	since := v.since
+	if since.IsZero() {
+		since = *v.Started
+	}
+	if up := v.Time.Sub(since); up > -time.Second {
+		return "up " + terminal.Duration(up)
+	}
+	return "its clock is ahead"
 }
 
 // figures returns the figures of a model and of the node, with the courses.

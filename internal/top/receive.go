@@ -37,13 +37,13 @@ func (n *nodeState) receive(topic string, payload []byte, retained bool) {
 	second, _, _ := strings.Cut(rest, "/")
 	switch {
 	case first == "state" && rest == "":
-		n.view.State = terminal.Plain(string(payload))
+		n.view.State, n.view.since = terminal.Plain(string(payload)), time.Time{} // another run, perhaps
 	case first == "info" && rest == "":
 		n.receiveInfo(payload)
 	case first == "health" && rest == "":
 		var h healthView
 		if json.Unmarshal(payload, &h) == nil {
-			n.view.Health = &h
+			n.view.Health, n.view.since = &h, time.Now().Add(-time.Duration(h.Uptime)*time.Second)
 		}
 	case first == "event" && rest == "":
 		n.receiveEvent(payload)

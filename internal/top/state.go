@@ -47,10 +47,13 @@ type view struct {
 	Health    *healthView        `json:"health"`  // null before it arrived; published once a minute
 	Models    []modelView        `json:"models"`
 	Events    []report.EventView `json:"events"` // newest first
+
+	since time.Time // of the node's start, by its health and the clock here; zero before that arrived
 }
 
 // healthView is the shown part of a node's health.
 type healthView struct {
+	Uptime     int64             `json:"uptime_s"`
 	Received   uint64            `json:"received"`
 	Learned    uint64            `json:"learned"`
 	Rejected   map[string]uint64 `json:"rejected"`

@@ -136,6 +136,31 @@ func TestStateFollowsARestart(t *testing.T) {
 	}
 }
 
+// The time since the start is that of the node's health, whatever its clock says. Another start has another one.
+func TestUptime(t *testing.T) {
+	b := newNodeState("edge", "hall")
+	title := func() string { return strings.Join((&layout{width: plainWidth}).lines(b.snapshot(true)), "\n") }
+	start := func(after time.Duration) {
+		b.receive("edge/hall/info", fmt.Appendf(nil, `{"started":%q}`, time.Now().Add(after).UTC().Format(time.RFC3339)), true)
+	}
+	b.receive("edge/hall/state", []byte("online"), true)
+	for _, step := range []struct {
+		do   func()
+		want string
+	}{
+		{func() { start(-time.Hour) }, "up 1h 0m"},
+		{func() { start(2 * time.Hour) }, "its clock is ahead"},
+		{func() { b.receive("edge/hall/health", []byte(`{"uptime_s":7320}`), false) }, "up 2h 2m"},
+		{func() { b.receive("edge/hall/event", []byte(`{}`), false) }, "up 2h 2m"},
+		{func() { b.receive("edge/hall/state", []byte("online"), false) }, "its clock is ahead"},
+	} {
+		step.do()
+		if got := title(); !strings.Contains(got, step.want) {
+			t.Errorf("no %q in\n%s", step.want, got)
+		}
+	}
+}
+
 // Messages that the broker keeps of a model which the node has no more show no model, whenever they come.
 func TestFormerModels(t *testing.T) {
 	b := newNodeState("edge", "hall")
