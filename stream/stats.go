@@ -221,6 +221,7 @@ type ModelStats struct {
 	Asked, Answered, Unanswered       uint64         // queries: all, those with a label, those whose sample is not pending any more
 	Open                              int            // the other queries
 	Sets                              score.Coverage // of the published prediction sets whose label is known
+	Classes                           []string       // of its predictions; read only
 }
 
 // Stats returns the present Stats. Any goroutine may call it.
@@ -257,6 +258,7 @@ func (n *Node) Stats() Stats {
 			Asked: m.queries.asked.Load(), Answered: m.queries.answered.Load(), Unanswered: m.queries.expired.Load(), Open: m.queries.len(),
 			Frozen: m.ignored.Load(), Learning: m.learning.Load(), Corrected: m.corrected.Load(), LabelDelay: time.Duration(m.delay.Load()),
 			Missing: m.missing.Load(), Clipped: m.clipped.Load(), Sets: m.aim.Coverage(),
+			Classes: m.Model.Snapshot().Classes(),
 		}
 	}
 	return s

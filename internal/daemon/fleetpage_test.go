@@ -1,15 +1,37 @@
 package daemon
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/online/fleet"
+	"edge/stream/membership"
 	"edge/test/fleettest"
 )
+
+// A follower has the classes of its answers, which are those of the members, and no confusion.
+func TestFollowerOnThePage(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	node := func(name string, role membership.Role) *served {
+		return serve(t, b.URL(), func(c *config.Config) {
+			m := c.Models["wear"]
+			m.Fleet.Concept, m.Fleet.Role, m.Fleet.Interval, m.Learner.Warmup = "mill", role, time.Second, 20
+			c.Node, c.Models["wear"] = name, m
+		}).ready()
+	}
+	node("one", membership.RoleMember)
+	for i := range 64 {
+		publish(t, b.URL(), "plant/p/pump", fmt.Sprintf(`{"a":%d,"b":%d,"label":%q}`, i%2, i%7, []string{"worn", "ok"}[i%2]))
+	}
+	node("two", membership.RoleFollower).await("the follower has no classes", "/api/v1/models/wear", func(_ int, a string) bool {
+		return gjson.Get(a, "classes").Raw == `["ok","worn"]` && !gjson.Get(a, "confusion").Exists()
+	})
+}
 
 // contributionOf returns the encoded contribution of a member whose model has other features.
 func contributionOf(t *testing.T, member string) string {

@@ -52,6 +52,9 @@ func summarise(served *Model, s stream.ModelStats) report.ModelSummary {
 		Window:  report.WindowScore{N: sc.Window.N, Error: score.Judged(sc.N, sc.Window.Error), LogLoss: score.Judged(sc.N, sc.Window.NLL)},
 		Classes: append([]string{}, sc.Classes...), Pending: s.Pending, Built: st.Built, WarmedUp: st.WarmedUp, Learning: s.Learning, Drift: st.Drift.String(),
 	}
+	if served.Feed.Fleet.Follows() { // its loop learns nothing
+		v.Classes = append([]string{}, s.Classes...)
+	}
 	if st.Recovering {
 		v.Recovery = &st.Behind
 	}
@@ -76,7 +79,7 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 	if f, ok := node.Fleet(served.Name); ok {
 		v.Fleet = &f
 	}
-	if len(sc.Classes) <= report.MaxConfusion {
+	if len(sc.Classes) <= report.MaxConfusion && !served.Feed.Fleet.Follows() {
 		v.Confusion = sc.Matrix
 	}
 	post := served.Loop.Snapshot()

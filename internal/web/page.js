@@ -518,7 +518,6 @@ function follow(name) {
   });
   source.addEventListener("model", e => {
     model = JSON.parse(e.data);
-    if (follows(model)) model.classes = [...new Set(model.fleet.members.filter(o => o.taken).flatMap(o => o.classes))]; // of its answers
     showModel();
   });
   source.addEventListener("error", () => {
