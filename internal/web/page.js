@@ -196,6 +196,7 @@ let model, node, last, offered, offeredAt = 0, source, rateOf, names = [], choic
 
 const hueOf = c => model.classes.includes(c) ? colour(model.classes.indexOf(c)) : "var(--line)";
 const follows = m => m?.fleet?.role === "follower";
+const unjudged = m => follows(m) ? "Not known here: a follower gets no labels. The pages of the members have their scores." : "Nothing yet: a sample is judged when its label arrives.";
 const nameOf = c => c || "no class known yet";
 const ago = t => Math.max(0, Date.now() - new Date(t)) / 1e3;
 
@@ -219,7 +220,7 @@ function showPresent() {
   else $("devices").removeAttribute("tabindex");
   $("devices").replaceChildren(...devices.map(d => {
     const sure = d.class ? `${percent(d.confidence)} sure` : "";
-    const since = !d.class ? "Label a first sample below to add a class." : ago(d.since) < 2 ? "just now" : `for ${span(ago(d.since))}, since ${clock(d.since)}`;
+    const since = !d.class ? follows(model) ? "A member of the fleet has to publish first." : "Label a first sample below to add a class." : ago(d.since) < 2 ? "just now" : `for ${span(ago(d.since))}, since ${clock(d.since)}`;
     const quiet = ago(d.ts) > 60 ? `last sample ${span(ago(d.ts))} ago` : "";
     const lately = d.timeline.length && Object.keys(d.timeline.at(-1).shares).length > 1 ? `lately ${inWords(d.timeline.at(-1).shares)}` : "";
     const caveats = [d.abstain ? "the model abstains" : "", d.class && d.novelty > .9 ? "unlike anything learnt" : ""].filter(Boolean);
@@ -348,7 +349,8 @@ function showWarnings(m) {
 
 function showModel() {
   const m = model;
-  $("main").classList.toggle("early", !m.n);
+  $("main").classList.toggle("early", !m.n || follows(m));
+  set("unjudged", unjudged(m));
   set("n", whole(m.n));
   set("error", percent(m.error, 1)); set("window-error", percent(m.window.error, 1));
   set("loss", digits(m.log_loss)); set("window-loss", digits(m.window.log_loss));

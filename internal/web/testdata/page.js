@@ -34,5 +34,6 @@ run("showNode = showModel = () => {}");
   source.on.node({data: `{"started": "1"}`});
   const before = run("skipped.size");
   source.on.node({data: `{"started": "2"}`});
-  console.log(JSON.stringify({followed, rates, skipped: [before, run("skipped.size")]}));
+  const unjudged = ["member", "follower"].map(role => run(`unjudged({fleet: {role: "${role}"}})`).split(/[ :]/)[0]);
+  console.log(JSON.stringify({followed, rates, skipped: [before, run("skipped.size")], unjudged}));
 })();
