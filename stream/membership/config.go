@@ -130,7 +130,10 @@ func Default() Config {
 // Enabled reports whether the model is in a fleet.
 func (c *Config) Enabled() bool { return c.Concept != "" }
 
-// Follows reports whether the model only follows a fleet.
+// Follows reports whether the model only follows a fleet. It is not inlined, which would make its
+// many callers larger.
+//
+//go:noinline
 func (c *Config) Follows() bool { return c.Enabled() && c.Role == RoleFollower }
 
 // Validate reports every field that is out of range, joined.
