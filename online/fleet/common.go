@@ -191,6 +191,15 @@ func (c *Common) Unfit(o *Contribution) Reason {
 	return c.unfit(o.Features, o.Params.D, o.Params.M, o.Classes, o.Counts)
 }
 
+// Proposal returns what Common.Unfit compares of the basis that the member of a contribution would propose.
+//
+//go:noinline
+func (c *Contribution) Proposal() *Common {
+	p := &Common{Features: c.Features, Classes: c.Classes, Counts: c.Counts}
+	p.Params.M, p.Params.D = c.Params.M, c.Params.D
+	return p
+}
+
 // unfit is Unfit of a model with these features, inputs, inducing points and labels.
 func (c *Common) unfit(features uint64, inputs, inducing int, classes []string, counts []uint64) Reason {
 	switch {

@@ -122,7 +122,7 @@ func (m *Member) mergedBasis(now time.Time, sum *fleet.Merge) {
 func (m *Member) leftBasis(reason fleet.Reason) {
 	why := ""
 	if c := m.set.Common(); c != nil && reason != fleet.None {
-		why = explainUnfit(reason, c)
+		why = fmt.Sprintf("basis %d of %s is not adopted: %s", c.Number, c.Author, explainUnfit(reason))
 	}
 	if why != "" && why != m.basis.unfit {
 		m.event("fleet_basis", why)
@@ -131,17 +131,18 @@ func (m *Member) leftBasis(reason fleet.Reason) {
 }
 
 // explainUnfit returns the reason why a common basis is not adopted.
-func explainUnfit(reason fleet.Reason, c *fleet.Common) string {
-	why := "its numbers are out of range"
+//
+//go:noinline
+func explainUnfit(reason fleet.Reason) string {
 	switch reason {
 	case fleet.OtherInputs:
-		why = "its features differ from those of this model in number, name or order"
+		return "its features differ from those of this model in number, name or order"
 	case fleet.OtherInducing:
-		why = "it has another number of inducing points"
+		return "it has another number of inducing points"
 	case fleet.OtherClasses:
-		why = "its author sees other classes than this model, or in other proportions"
+		return "its author sees other classes than this model, or in other proportions"
 	}
-	return fmt.Sprintf("basis %d of %s is not adopted: %s", c.Number, c.Author, why)
+	return "its numbers are out of range"
 }
 
 // announce returns the messages of a common basis that has to be published.
@@ -201,7 +202,7 @@ func (m *Member) checkBasis(now time.Time) {
 	}
 }
 
-// Rebase asks for a new common basis, with the next merge.
+// Rebase asks for a new common basis, with the next merge. The error names a member where no other one would adopt it.
 func (m *Member) Rebase(how fleet.Rebase) error {
 	switch {
 	case how != fleet.First && how != fleet.Pooled:
@@ -210,6 +211,15 @@ func (m *Member) Rebase(how fleet.Rebase) error {
 		return errors.New("the members have bases of their own: set fleet.basis to shared on all nodes, and ask one that does not only follow")
 	case !m.link.up:
 		return errors.New("there is no connection to the broker")
+	}
+	member, reason := "", fleet.None
+	for _, c := range m.set.Members() {
+		if member, reason = c.Member, m.proposal.Unfit(c); reason == fleet.None {
+			break
+		}
+	}
+	if reason != fleet.None && m.proposal.Params.M > 0 {
+		return fmt.Errorf("no other member would adopt it: %s would find that %s; ask a node with the features, inducing and classes of the others", member, explainUnfit(reason))
 	}
 	m.basis.rebase = how
 	return nil

@@ -211,6 +211,35 @@ func TestRebase(t *testing.T) {
 	}
 }
 
+// A node refuses to propose a basis that no other member would adopt, also after its restart.
+func TestVainRebase(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 1, sharing), w.start("b", 1, sharing)
+	a.labels, b.labels, b.size = 50, 50, 3
+	w.pass(3 * time.Minute)
+	b.disconnect()
+	b = w.start("b", 2, sharing)
+	b.size = 3
+	for _, labels := range []uint64{0, 50} {
+		b.labels = labels
+		w.pass(3 * time.Minute)
+		for _, how := range []fleet.Rebase{fleet.First, fleet.Pooled} {
+			if err := b.Rebase(how); err == nil || !strings.Contains(err.Error(), "a would find that it has another number of inducing points; ask") {
+				t.Errorf("%s with %d labels: %v", how, labels, err)
+			}
+		}
+	}
+	c := w.start("c", 1, sharing)
+	c.labels, c.size = 50, 3
+	w.pass(time.Minute)
+	if err := b.Rebase(fleet.First); err != nil {
+		t.Errorf("with another one like it: %v", err)
+	}
+	w.pass(3 * time.Minute)
+	equal(t, "c has", c.has(), "2 b")
+	equal(t, "a has", a.has(), "1 a")
+}
+
 // A basis that the broker does not keep is noticed; a large one goes in parts; one that is
 // damaged, or of a node that is not listed, is refused.
 func TestBasisOnTheWay(t *testing.T) {

@@ -101,7 +101,7 @@ func (m *Member) receiveOwn(now time.Time, c *fleet.Contribution, bytes int, ret
 	case c.Instance == m.instance:
 	case o.epoch == 0: // of an earlier process, or of another one that runs
 		o.found, o.former = true, former{Version: c.Version, instance: c.Instance, labels: c.N, bytes: bytes}
-		m.classes = c.Classes
+		m.proposal = c.Proposal()
 		if a := m.assemblies[m.name]; a != nil && a.listed && a.list.Version == c.Version {
 			o.former.parts = a.list.parts
 		}

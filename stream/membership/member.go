@@ -68,7 +68,7 @@ type Member struct {
 	asking     asking
 	basis      basis
 	counts     counts
-	classes    []string             // of the own contribution
+	proposal   *fleet.Common        // of the own contribution; without inducing points there is none
 	noted      map[string]time.Time // last event, by kind and reason
 }
 
@@ -135,7 +135,7 @@ func New(cfg Config, id Identity, event func(kind, detail string)) *Member {
 	return &Member{
 		cfg: cfg, name: id.Node, topics: NewTopics(id.Base, cfg.Concept), instance: id.Instance, event: event,
 		set: fleet.NewSet(cfg.MaxMembers), peers: map[string]*peer{}, assemblies: map[string]*assembly{},
-		own: own{stored: id.Epoch}, asking: asking{open: map[string]time.Time{}}, counts: counts{Refused: map[fleet.Reason]uint64{}}, noted: map[string]time.Time{},
+		own: own{stored: id.Epoch}, proposal: &fleet.Common{}, asking: asking{open: map[string]time.Time{}}, counts: counts{Refused: map[fleet.Reason]uint64{}}, noted: map[string]time.Time{},
 	}
 }
 

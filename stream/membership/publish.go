@@ -166,7 +166,7 @@ func (m *Member) Publish(now time.Time, c *fleet.Contribution) ([]Publication, e
 	}
 	o.Version, o.at, o.labels, o.waiting, o.bytes, o.parts = next, now, c.N, time.Time{}, len(data), parts
 	o.published, o.known, o.fresh, o.passed, o.again, o.cleared = true, true, true, time.Time{}, false, false
-	m.basis.former, m.classes = false, c.Classes
+	m.basis.former, m.proposal = false, c.Proposal()
 	m.info.published()
 	return all, nil
 }

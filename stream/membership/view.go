@@ -207,7 +207,7 @@ func (m *Member) View(now time.Time, of Model) View {
 		for i := range v.Members {
 			theirs = append(theirs, v.Members[i].Classes...)
 		}
-		v.Foreign, v.Alone = without(theirs, m.classes), without(m.classes, theirs)
+		v.Foreign, v.Alone = without(theirs, m.proposal.Classes), without(m.proposal.Classes, theirs)
 	}
 	return v
 }
