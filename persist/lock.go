@@ -24,10 +24,13 @@ func lock(path string, flag int) (*os.File, error) {
 	deadline := time.Now().Add(lockTimeout)
 	for {
 		file, err := os.OpenFile(path, flag, 0o600)
-		if errors.Is(err, fs.ErrPermission) && flag&os.O_RDWR == 0 {
-			err = fmt.Errorf("%w; run this as the owner of the file, or as root", err)
-		}
 		if err != nil {
+			switch reads := flag&os.O_RDWR == 0; {
+			case reads && errors.Is(err, fs.ErrPermission):
+				err = fmt.Errorf("%w; run this as the owner of the file, or as root", err)
+			case reads && errors.Is(err, fs.ErrNotExist):
+				err = fmt.Errorf("%w; give the path of a backup, or that of the state file (store.path; edge check prints it)", err)
+			}
 			return nil, err
 		}
 		ours, err := tryLock(file, flag&os.O_RDWR == 0)

@@ -154,6 +154,8 @@ func TestExitCodes(t *testing.T) {
 		"time of a run backwards":   {[]string{"run", "-c", valid, "--for", "-1s"}, exit.Usage, "--for -1s: want 0s or more"},
 		"backup to a pipe":          {[]string{"backup", table, "-"}, exit.Usage, "the copy has to be a file"},
 		"no such state file":        {[]string{"inspect", missing}, exit.Store, "no such file or directory; `edge run` makes it"},
+		"backup of no file":         {[]string{"backup", missing, missing + "2"}, exit.Store, "no such file or directory; give the path of a backup, or"},
+		"restore of no backup":      {[]string{"restore", missing, missing + "2"}, exit.Store, "no such file or directory; give the path of a backup, or"},
 		"not a state file":          {[]string{"inspect", table}, exit.Store, "not a state file"},
 		"reset of nothing":          {[]string{"reset"}, exit.Usage, "either --model NAME or --all"},
 		"reset of no file":          {[]string{"reset", "--all", "--state", missing}, exit.Store, "reset: nothing is learnt: state file: stat " + missing + ": no such file"},

@@ -57,7 +57,7 @@ func TestVerifyState(t *testing.T) {
 			t.Errorf("verify does not print %q:\n%s", want, out)
 		}
 	}
-	if code, _, errOut := edge(t, "verify", fmt.Sprint(path, ".none")); code != exit.Store || !strings.Contains(errOut, "no such file") {
+	if code, _, errOut := edge(t, "verify", fmt.Sprint(path, ".none")); code != exit.Store || !strings.Contains(errOut, "no such file") || !strings.Contains(errOut, "give the path of") {
 		t.Errorf("verify of no file exits with %d: %s", code, errOut)
 	}
 }
