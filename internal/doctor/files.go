@@ -41,6 +41,9 @@ type fileCheck struct {
 	errs     []error
 }
 
+// warn adds a warning about a key. It is not inlined, which would make its many callers larger.
+//
+//go:noinline
 func (f *fileCheck) warn(key, format string, args ...any) {
 	f.warnings = append(f.warnings, key+": "+fmt.Sprintf(format, args...))
 }
