@@ -68,6 +68,23 @@ func (s *Store) keepFormer(version uint64) {
 	s.opts.Log.Info("the state file is converted; an older edge can go on with the copy from before, by edge restore", "path", s.path, "format", version, "to", formatVersion, "copy", to)
 }
 
+// Conversion says what Open will do to a file of an older format that is open to read; "" for one of the present.
+func (s *Store) Conversion() string {
+	s.write.Lock()
+	defer s.write.Unlock()
+	version := uint64(formatVersion)
+	err := s.view(func(t tree) error {
+		return t.read(kindFormat, bucketMeta, []byte(keyFormat), "format", func(payload []byte) (err error) {
+			version, err = decodeFormat(payload)
+			return err
+		})
+	})
+	if err != nil || version == formatVersion {
+		return ""
+	}
+	return fmt.Sprintf("the next start converts the state file from format %d to %d, and keeps that of now as %s%s%[1]d", version, formatVersion, s.path, formerSuffix)
+}
+
 // migrate converts a sound file of an older format version to formatVersion, in one
 // transaction. It adds the redo log, if there is none; every entry of an older version is valid
 // in this one.

@@ -38,6 +38,21 @@ func testVersion(t *testing.T, name string) {
 		}
 	}
 	writeFile(t, path, file)
+	conversion := func() string {
+		s, err := OpenReadOnly(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeStore(t, s)
+		return s.Conversion()
+	}
+	want := "" // of a file of the present format
+	if version := name[1:2]; version != fmt.Sprint(formatVersion) {
+		want = fmt.Sprintf("from format %s to %d, and keeps that of now as %s.format-%[1]s", version, formatVersion, path)
+	}
+	if got := conversion(); !strings.HasSuffix(got, want) || (got == "") != (want == "") {
+		t.Errorf("Conversion() = %q, want %q", got, want)
+	}
 	s := newStore(t, path, Options{})
 	if s.Recovery() != nil {
 		t.Fatalf("Open repaired the fixture: %v", s.Recovery().Problems)
@@ -58,6 +73,9 @@ func testVersion(t *testing.T, name string) {
 		t.Errorf("Load(empty) = %+v, %v", r, err)
 	}
 	closeStore(t, s)
+	if got := conversion(); got != "" {
+		t.Errorf("after the conversion: %q", got)
+	}
 	kept := path + ".format-" + name[1:2]
 	if before, err := os.ReadFile(kept); sealed(file) != errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(before, file) {
 		t.Errorf("%s is not the file from before its conversion, which the present version does not need: %v", kept, err)

@@ -50,12 +50,16 @@ exits with 1 if the broker does not do what the configuration needs.`,
 			if err != nil {
 				return err
 			}
+			upgrade := ""
 			if store, err := statefile.Of(c); err == nil {
-				c = statefile.Effective(store, c)
+				c, upgrade = statefile.Effective(store, c), store.Conversion()
 				store.Close()
 			}
 			out := terminal.Writer{To: cmd.OutOrStdout()}
 			doctor.Describe(out, path, c, verbose)
+			if upgrade != "" {
+				fmt.Fprintln(out, "upgrade ", upgrade)
+			}
 			for _, d := range slices.Concat(warnings, doctor.StreamWarnings(c), c.UnusedVariables(os.Environ())) {
 				fmt.Fprintln(out, "warning ", d)
 			}

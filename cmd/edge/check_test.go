@@ -1,7 +1,9 @@
 package main
 
 import (
+	"compress/gzip"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -179,5 +181,29 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 				t.Error("a daemon takes it")
 			}
 		})
+	}
+}
+
+// check says that the next start converts a state file of an older format.
+func TestCheckBeforeConversion(t *testing.T) {
+	const build = "../../internal/statefile/testdata/65489e5d"
+	packed, err := os.Open(build + ".db.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	z, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := files.Write(t, "edge.db", string(state))
+	t.Setenv("EDGE_STORE_PATH", path)
+	code, out, errOut := edge(t, "check", "-c", build+".yaml")
+	if want := "the next start converts the state file from format 3 to 6, and keeps that of now as " + path + ".format-3\n"; code != exit.OK || !strings.Contains(out, want) {
+		t.Errorf("check exits with %d and prints no %q:\n%s%s", code, want, out, errOut)
 	}
 }
