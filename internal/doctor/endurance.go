@@ -82,14 +82,23 @@ func MeasureEndurance(ctx context.Context, cfg *config.Config, folder string, ra
 	return e, nil
 }
 
-// removeScratch removes the scratch stores of doctors that were killed.
+// removeScratch removes the scratch stores of doctors that were killed. One that has just begun has locked
+// the file that will be its store.
 func removeScratch(folder string) {
 	entries, _ := os.ReadDir(folder) // MkdirTemp reports a folder that cannot be used
 	for _, e := range entries {
 		dir := filepath.Join(folder, e.Name())
-		if strings.HasPrefix(e.Name(), doctorFolder) && persist.RemoveUnlocked(filepath.Join(dir, doctorStore)) == nil {
-			_ = os.RemoveAll(dir)
+		if !strings.HasPrefix(e.Name(), doctorFolder) {
+			continue
 		}
+		if err := persist.RemoveUnlocked(filepath.Join(dir, doctorStore)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		files, _ := os.ReadDir(dir)
+		for _, f := range files {
+			_ = persist.RemoveUnlocked(filepath.Join(dir, f.Name()))
+		}
+		_ = os.Remove(dir) // not where a file is left
 	}
 }
 
