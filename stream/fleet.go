@@ -222,8 +222,8 @@ func (f *fleets) step(ctx context.Context) {
 		if todo.Parts {
 			f.node.client.Also(m.Topics().Parts())
 		}
+		f.node.client.Drop(todo.Enough...) // first: a filter may be in both
 		f.node.client.Also(todo.Ask...)
-		f.node.client.Drop(todo.Enough...)
 		if todo.Epoch > m.asked {
 			f.storeEpoch(m, todo.Epoch)
 		}

@@ -37,7 +37,9 @@ func (m *Member) cameBack(now time.Time, retained bool) {
 		o.kept = max(o.kept, size)
 	case size > o.kept && o.fresh:
 		if o.passed.IsZero() {
-			o.passed, m.asking.own, m.asking.due = now, now, append(m.asking.due, m.name)
+			if o.passed = now; !m.asked(m.name) { // else checkEcho asks: that answer may be of the contribution before
+				m.asking.own, m.asking.due = now, append(m.asking.due, m.name)
+			}
 		}
 		return
 	}

@@ -56,6 +56,32 @@ func TestAskedWhetherItIsKept(t *testing.T) {
 	}
 }
 
+// Contributions that follow each other within the time of an answer are asked for as well, also the one that was
+// published while the answer for the one before was on its way.
+func TestAskedSoonAgain(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 0, func(c *Config) { c.Every, c.Interval = 10, time.Second })
+	next := func() {
+		a.labels += 10
+		a.size += 10
+	}
+	next()
+	w.pass(7 * time.Second)
+	next()
+	w.pass(25 * time.Second)
+	equal(t, "published once each", a.published, 2)
+
+	next()
+	w.pass(2 * time.Second)
+	next()
+	answers := 0
+	w.lost = func(*node, string) bool { answers++; return answers == 1 } // the answer is of the one before
+	w.pass(30 * time.Second)
+	equal(t, "published, parts, kept", []any{a.published, a.own.parts, a.View(w.now, Model{}).Kept}, []any{4, 0, true})
+	equal(t, "events", a.happened(), []string(nil))
+	equal(t, "due", len(a.asking.due), 0)
+}
+
 // A broker that restarts without its messages, before it has answered whether it keeps the own one, gets it again as it was.
 func TestRestartsBeforeTheAnswer(t *testing.T) {
 	w := newWorld(t)

@@ -124,11 +124,14 @@ func (w *world) pass(d time.Duration) {
 
 func (n *node) step() {
 	todo := n.Step(n.in.now, Learnt{Labels: n.labels, Nats: n.nats, Ready: n.labels > 0})
+	n.open = slices.DeleteFunc(n.open, func(f string) bool { return slices.Contains(todo.Enough, f) })
 	for _, filter := range todo.Ask {
+		if slices.Contains(n.open, filter) {
+			n.in.t.Errorf("%s is asked for, and the subscription lasts: the client sends no request", filter)
+		}
 		n.retained(strings.TrimPrefix(filter, "edge/fleet/c/"))
 	}
 	n.asked, n.open = append(n.asked, todo.Ask...), append(n.open, todo.Ask...)
-	n.open = slices.DeleteFunc(n.open, func(f string) bool { return slices.Contains(todo.Enough, f) })
 	if todo.Epoch > 0 {
 		n.EpochDurable(todo.Epoch)
 	}
