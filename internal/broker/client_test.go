@@ -115,3 +115,30 @@ func TestRequestOfANodeWithoutControl(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// A broker may drop a request that this user may not write, without a word: the error names that right, too.
+func TestRequestWithoutAnswer(t *testing.T) {
+	b, err := embedded.Start(brokertest.FreeAddress(t), embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	cfg := config.Default()
+	cfg.MQTT.Servers, cfg.Node = []string{b.URL()}, "n1"
+	ctx, over := context.WithCancelCause(t.Context())
+	node, err := broker.Connect(t.Context(), cfg.MQTT, broker.Options{ID: "n1", Receive: func(broker.Message) { over(context.DeadlineExceeded) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	if _, err := node.Subscribe(t.Context(), "edge/n1/request/#", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Publish(t.Context(), "edge/n1/state", 1, true, []byte("online")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = broker.Ask(ctx, &cfg, "ping", nil)
+	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "may this user write the node's request/#?") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -88,7 +88,7 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 	case <-closed:
 		return nil, exit.With(exit.Broker, fmt.Errorf("node %s carries out no requests: set control.enabled in its configuration, and reload it (SIGHUP)", cfg.Node))
 	case <-ctx.Done():
-		return nil, unanswered(ctx, errors.New("no answer: is control.enabled set, and the journal writable?"))
+		return nil, unanswered(ctx, errors.New("no answer: is control.enabled set, is the journal writable, and may this user write the node's request/#?"))
 	}
 }
 
