@@ -441,10 +441,10 @@ func TestPrintBasis(t *testing.T) {
 	}
 }
 
-// The list has the classes that only others, or this node alone, have.
+// The list has the classes that only others, or this node alone, have. A class of another program has no line of its own.
 func TestPrintForeignClasses(t *testing.T) {
-	v := membership.View{Node: "pi1", State: membership.Joined, Foreign: []string{"a", "b"}, Alone: []string{"k"}}
-	const want = "  only other members have labels of a, b\n  only this node has labels of k\n"
+	v := membership.View{Node: "pi1", State: membership.Joined, Foreign: []string{"a\n  pi9\t1.1", "b"}, Alone: []string{"k"}}
+	const want = "  only other members have labels of a\\u000a  pi9\\u00091.1, b\n  only this node has labels of k\n"
 	var out bytes.Buffer
 	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.Contains(out.String(), want) {
 		t.Errorf("it prints\n%s, %v; want\n%s", &out, err, want)

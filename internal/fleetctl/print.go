@@ -43,10 +43,10 @@ func Print(out io.Writer, model, concept string, v *membership.View) error {
 		return err
 	}
 	if len(v.Foreign) > 0 {
-		fmt.Fprintf(w, "  only other members have labels of %s\n", strings.Join(v.Foreign, ", "))
+		fmt.Fprintf(w, "  only other members have labels of %s\n", classes(v.Foreign))
 	}
 	if len(v.Alone) > 0 {
-		fmt.Fprintf(w, "  only this node has labels of %s\n", strings.Join(v.Alone, ", "))
+		fmt.Fprintf(w, "  only this node has labels of %s\n", classes(v.Alone))
 	}
 	for _, all := range v.Spellings {
 		fmt.Fprintf(w, "  %s are spelt almost alike, and count as different classes: let all devices send one spelling, or give them a label_map\n", strings.Join(all, " and "))
@@ -189,6 +189,9 @@ func (r *Retained) Describe() []Kept {
 	return list
 }
 
+// classes lists names of classes, which another program may have written with a newline or a tab.
+func classes(names []string) string { return strings.Join(terminal.PlainAll(names), ", ") }
+
 // PrintKept writes the retained contributions as text.
 func PrintKept(out io.Writer, concept string, all []Kept) error {
 	w := terminal.Writer{To: out}
@@ -206,7 +209,7 @@ func PrintKept(out io.Writer, concept string, all []Kept) error {
 		if c.Author != "" {
 			c.Name = "common basis of " + c.Author
 		}
-		fmt.Fprintf(table, "%s\t%d.%d\t%d\t%s\t%d\t%s\n", c.Name, c.Epoch, c.Sequence, c.N, terminal.Bytes(uint64(c.Bytes)), len(c.Topics), strings.Join(c.Classes, ", "))
+		fmt.Fprintf(table, "%s\t%d.%d\t%d\t%s\t%d\t%s\n", c.Name, c.Epoch, c.Sequence, c.N, terminal.Bytes(uint64(c.Bytes)), len(c.Topics), classes(c.Classes))
 	}
 	return table.Flush()
 }
