@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"unicode/utf8"
 
 	"edge/model"
 	"edge/model/dense"
@@ -379,6 +380,11 @@ func (c *Contribution) decodeHeader(d *wire.Decoder) {
 	c.Instance, c.Epoch, c.Sequence = d.Uint64(), d.Uint64(), d.Uint64()
 	c.BasisEpoch, c.Features, c.N = d.Uint64(), d.Uint64(), d.Uint()
 	c.Classes, c.Counts = decodeCounts(d)
+	for _, name := range c.Classes {
+		if !utf8.ValidString(name) { // in JSON several would be one
+			d.Fail("a class is not UTF-8")
+		}
+	}
 	c.Horizons = decodeHorizons(d)
 	for range c.Horizons {
 		c.Weights = append(c.Weights, d.Float32("weights"))

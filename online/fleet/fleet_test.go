@@ -199,6 +199,7 @@ func TestContributionsOutOfRange(t *testing.T) {
 		"one class": func(c *Contribution) {
 			c.Classes, c.Counts, c.sites = c.Classes[:1], c.Counts[:1], c.sites[:len(c.sites)/2]
 		},
+		"a class of no text":   func(c *Contribution) { c.Classes[1] = "\xff" },
 		"a class twice":        func(c *Contribution) { c.Classes[1] = c.Classes[0] },
 		"no label":             func(c *Contribution) { c.N = 0 },
 		"more of a class":      func(c *Contribution) { c.Counts[0] = c.N + 1 },
