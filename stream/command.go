@@ -1,12 +1,12 @@
 package stream
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"edge/online"
+	"edge/stream/field"
 	"edge/stream/mqtt"
 )
 
@@ -219,7 +219,7 @@ func (n *Node) classRemove(r *request) (*mutation, error) {
 func (n *Node) classRename(r *request) (*mutation, error) {
 	from, err := r.className("from")
 	to, err2 := r.className("to")
-	if err := errors.Join(err, err2); err != nil {
+	if err := field.Join(err, err2); err != nil {
 		return nil, err
 	}
 	return r.eventMutation(online.Event{Kind: online.ClassRename, Label: from, Name: to}, map[string]any{"from": from, "to": to}, nil), nil

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -57,7 +56,7 @@ func DefaultPending() Pending {
 
 // Validate reports every field that is out of range, joined.
 func (p Pending) Validate() error {
-	return errors.Join(
+	return field.Join(
 		field.Check(p.Max >= 0 && p.Max <= 1e6, "max", p.Max, "0 to 1000000"),
 		field.Check(p.MaxBytes >= 64*field.KiB && p.MaxBytes <= 1<<30, "max_bytes", p.MaxBytes, "64KiB to 1GiB"),
 		field.Check(p.TTL >= time.Second, "ttl", p.TTL, "at least 1s"),
@@ -130,7 +129,7 @@ func (c Config) Validate() error {
 	for i, l := range c.Labels {
 		errs = append(errs, field.Within(fmt.Sprintf("labels[%d]", i), l.Validate()))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // NodeName converts a host name to a name for a node: lower case, with - for every

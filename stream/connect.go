@@ -52,7 +52,7 @@ func newNode(cfg Config, deps Deps) (*Node, []string, error) {
 	}
 	filters, err := n.filters()
 	n.fleets = n.newFleets()
-	return n, append(filters, n.fleets.filters()...), errors.Join(err, n.checkFleets())
+	return n, append(filters, n.fleets.filters()...), field.Join(err, n.checkFleets())
 }
 
 // connectModels makes the sources and the models, and connects them.
@@ -79,11 +79,11 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 		}
 		n.addStream(streams[name])
 	}
-	if err := n.addLabelSources(errors.Join(errs...) == nil); err != nil {
+	if err := n.addLabelSources(field.Join(errs...) == nil); err != nil {
 		errs = append(errs, err)
 	}
 	n.addOwnSources()
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // newStreams returns a source for each configured stream, by name.
@@ -144,7 +144,7 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 	}
 	errs := []error{field.Within("models."+c.Name+".pending", c.Pending.Validate())}
 	if err := CheckOutput(cmp.Or(c.Output, codec.FormatJSON)); err != nil {
-		return nil, errors.Join(append(errs, fmt.Errorf("models.%s.output %w", c.Name, err))...)
+		return nil, field.Join(append(errs, fmt.Errorf("models.%s.output %w", c.Name, err))...)
 	}
 	if c.Fleet.Follows() {
 		c.Model, c.Pending.Max = &follower{Model: c.Model, make: c.Follow}, 0
@@ -154,7 +154,7 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 		topicNames: newTopicNames(n.cfg.prefix() + c.Name),
 	}
 	if err := m.feedFrom(streams); err != nil {
-		return nil, errors.Join(append(errs, field.Within("models."+c.Name, err))...)
+		return nil, field.Join(append(errs, field.Within("models."+c.Name, err))...)
 	}
 	if m.modelCounts = n.modelCounts[c.Name]; m.modelCounts == nil {
 		m.modelCounts = new(modelCounts)
@@ -181,7 +181,7 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 	m.classes = newClasses(c.Classes, m.Model.Status)
 	m.classes.foresee(c.Unlearnt, 0)
 	m.Unlearnt = nil
-	return m, errors.Join(errs...)
+	return m, field.Join(errs...)
 }
 
 // addLabelSources adds the sources of labels without samples: the configured ones, and
@@ -217,7 +217,7 @@ func (n *Node) addLabelSources(allModels bool) error {
 			ownTopic: m.labelTopic,
 		}))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // addOwnSources adds the sources of requests and of Home Assistant.
@@ -273,7 +273,7 @@ func (m *modelState) feedFrom(streams map[string]*source) error {
 	if d := m.Model.Snapshot().Dim(); len(errs) == 0 && d != len(m.Features) {
 		errs = append(errs, fmt.Errorf("features: %d names, but the model has %d features", len(m.Features), d))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // filters returns the filters to subscribe to.
@@ -296,7 +296,7 @@ func (n *Node) filters() ([]string, error) {
 	for _, pair := range overlaps {
 		n.log.Warn("two subscriptions overlap; some brokers send a message twice that matches both", "one", pair[0], "other", pair[1])
 	}
-	return subscribe, errors.Join(errs...)
+	return subscribe, field.Join(errs...)
 }
 
 // outputs returns filters for all topics that the node publishes on.

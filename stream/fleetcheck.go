@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"errors"
 	"fmt"
 
 	"edge/stream/field"
@@ -26,7 +25,7 @@ func (n *Node) checkFleets() error {
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // fleetTopics returns filters for the topics of fleets that the node publishes on.

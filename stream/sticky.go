@@ -1,12 +1,12 @@
 package stream
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"edge/stream/codec"
+	"edge/stream/field"
 	"edge/stream/signal"
 )
 
@@ -81,5 +81,5 @@ func (w *worker) setState(it *item, src *source) error {
 		st.touch(it)
 		w.predictSamples(it, st, st.SetState(device, word, signal.FromTime(msg.Arrived), msg.Retained, w.away() > 0))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }

@@ -51,7 +51,7 @@ func strictYAML(file string, data []byte, dst any) (map[string]position, error) 
 	}
 	d.decode(docs[0], reflect.ValueOf(dst).Elem(), "")
 	if len(d.errs) > 0 {
-		return nil, errors.Join(d.errs...)
+		return nil, field.Join(d.errs...)
 	}
 	return d.where, nil
 }

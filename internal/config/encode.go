@@ -2,7 +2,6 @@ package config
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"reflect"
 	"strings"
@@ -52,7 +51,7 @@ func nodeOf(v reflect.Value) (*yaml.Node, error) {
 		for key, value := range of.Entries() {
 			add(key, reflect.ValueOf(value).Elem())
 		}
-		return node, errors.Join(errs...)
+		return node, field.Join(errs...)
 	}
 	switch {
 	case isScalar(t):
@@ -72,7 +71,7 @@ func nodeOf(v reflect.Value) (*yaml.Node, error) {
 			node.Content = append(node.Content, n)
 		}
 	}
-	return node, errors.Join(errs...)
+	return node, field.Join(errs...)
 }
 
 // wordNode returns the YAML of a value that is one word.
@@ -112,7 +111,7 @@ func Flow(list []string) string {
 	err := n.Encode(valid)
 	n.Style = yaml.FlowStyle
 	text, dumpErr := marshalYAML(&n)
-	if err = errors.Join(err, dumpErr); err != nil {
+	if err = field.Join(err, dumpErr); err != nil {
 		panic(err) // a list of strings can be written
 	}
 	return strings.TrimSuffix(string(text), "\n")

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -36,7 +35,7 @@ func (c *Config) ApplyEnviron(environ []string) (from map[string]string, err err
 			errs = append(errs, fmt.Errorf("%s: %s: %w", name, key, err))
 		}
 	})
-	return from, errors.Join(errs...)
+	return from, field.Join(errs...)
 }
 
 // UnusedVariables returns, in order, a warning for each variable of an environment that looks

@@ -2,13 +2,13 @@ package config
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strconv"
 	"strings"
 
+	"edge/stream/field"
 	"edge/stream/mqtt"
 )
 
@@ -80,7 +80,7 @@ func (h HTTP) Validate(control bool) error {
 	if err := h.Password.Validate(); err != nil {
 		errs.add("http.password", "%v", err)
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // Readable returns the errors of reading the password and the certificate, which
@@ -97,7 +97,7 @@ func (h HTTP) Readable() error {
 			errs = append(errs, fmt.Errorf("http.tls: %w", err))
 		}
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // Exposures returns the ways in which other machines can use the page that may

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"edge/internal/exit"
+	"edge/stream/field"
 )
 
 // Load reads and validates a configuration: defaults, then the file, then
@@ -35,7 +36,7 @@ func firstErrors(err error) error {
 	if len(all) <= mostErrors {
 		return err
 	}
-	return errors.Join(append(all[:mostErrors], fmt.Errorf("and %d more errors", len(all)-mostErrors))...)
+	return field.Join(append(all[:mostErrors], fmt.Errorf("and %d more errors", len(all)-mostErrors))...)
 }
 
 // maxFile bounds the size of a configuration, in bytes.
@@ -83,7 +84,7 @@ func Parse(path string, data []byte, environ []string) (*Config, error) {
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", at, err))
 	}
-	return &c, errors.Join(errs...)
+	return &c, field.Join(errs...)
 }
 
 // nearestPosition returns the position of a key, or else of the innermost mapping

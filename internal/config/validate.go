@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,7 +86,7 @@ func (c *Config) Validate() error {
 	if !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format) {
 		errs.add("log.format", "%s: want auto, text or json", c.Log.Format)
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := field.Join(errs...); err != nil {
 		return err
 	}
 	return c.checkNode()
@@ -131,7 +130,7 @@ func (c *Config) checkModel(name string) error {
 	if err := stream.CheckOutput(m.Output); err != nil {
 		errs.add(key+".output", "%v", err)
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // checkNode returns the errors that a node would report for a configuration whose

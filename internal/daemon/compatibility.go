@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +39,7 @@ func refusal(old, next *deployment, was, is config.Settings, changed []string) e
 		}
 		errs = append(errs, field.Within("models."+m.Name, incompatible(&m.Config, &to, m.Loop.Posterior().Classes())))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // incompatible returns why a state learnt under one configuration, with these
@@ -78,5 +77,5 @@ func incompatible(from, to *online.Config, classes []string) error {
 	if len(classes) > to.Classes.Max && to.Classes.Max < from.Classes.Max {
 		errs = append(errs, fmt.Errorf("classes.max: the model has %d classes, which are more than %d", len(classes), to.Classes.Max))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }

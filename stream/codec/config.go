@@ -2,7 +2,6 @@ package codec
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -165,8 +164,8 @@ func (s Stream) Validate() error {
 	if len(s.Raw.Inputs) > 0 {
 		payload = s.checkInputs
 	}
-	err := errors.Join(append(errs, payload())...)
-	return errors.Join(err, s.checkStage(err == nil))
+	err := field.Join(append(errs, payload())...)
+	return field.Join(err, s.checkStage(err == nil))
 }
 
 // checkPayload checks topics and payload of a stream without inputs.
@@ -211,7 +210,7 @@ func (s *Stream) checkPayload() error {
 	for _, name := range field.Names(s.Fields) {
 		errs = append(errs, field.Check(seen[name], "fields", name, "the name of a "+strings.TrimSuffix(key, "s")), s.checkField("fields."+name, s.Fields[name]))
 	}
-	return errors.Join(append(errs, s.checkColumns(names), s.checkTopicsOfValues(names), s.checkEntries())...)
+	return field.Join(append(errs, s.checkColumns(names), s.checkTopicsOfValues(names), s.checkEntries())...)
 }
 
 // checkWord checks that a value is one of some words.
@@ -265,7 +264,7 @@ func (s *Stream) checkColumns(features []string) error {
 			errs = append(errs, field.Check(false, "columns", s.Columns, "one called "+column))
 		}
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // Takes reports whether the stream is subscribed to a topic.
@@ -312,7 +311,7 @@ func DefaultJoin() Join { return Join{Window: time.Second, Devices: 1000} }
 
 // Validate reports every field that is out of range, joined.
 func (j Join) Validate() error {
-	return errors.Join(
+	return field.Join(
 		field.Check(j.Window >= time.Millisecond && j.Window <= 24*time.Hour, "window", j.Window, "1ms to 24h"),
 		field.Check(j.Devices >= 1 && j.Devices <= 100000, "devices", j.Devices, "1 to 100000"),
 	)
@@ -406,7 +405,7 @@ func (l *Labels) UnmarshalYAML(unmarshal func(any) error) error {
 
 // Validate reports every field that is out of range, joined.
 func (l Labels) Validate() error {
-	return errors.Join(
+	return field.Join(
 		field.Check(len(l.Topics) > 0, "topics", "[]", "at least one filter"),
 		checkTopics(l.Topics, l.TopicTemplate),
 		l.checkID(), checkPath("label", l.Label), l.Device.check(l.TopicTemplate, checkMemberPath),
@@ -442,5 +441,5 @@ func checkTopics(filters []string, tmpl string) error {
 			errs = append(errs, field.Check(false, "topic_template", tmpl, "a template that matches every topic of "+plain+", with + or # for the levels that have no name"))
 		}
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }

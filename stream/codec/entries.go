@@ -2,7 +2,6 @@ package codec
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -131,7 +130,7 @@ func (s *Stream) checkEntries() error {
 			errs = append(errs, field.Check(len(word) <= maxMember, "where."+path, fmt.Sprintf("%.40q", word), fmt.Sprintf("words of at most %d bytes", maxMember)))
 		}
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // check checks the levels beside those of a topic template; path checks the path of one.
@@ -148,7 +147,7 @@ func (d Device) check(template string, path func(key, path string) error) error 
 			field.Check(topic.IsName(l.Name), "device", fmt.Sprintf("%.40q", l.Name), "names of levels in [a-z0-9_-]"),
 			field.Check(named == nil || !slices.Contains(named.Names, l.Name), key, l.Path, "a name that topic_template does not have, such as device: {sensor: "+l.Path+"}"))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // checkMember checks the path of a member that says something of an entry.

@@ -54,7 +54,7 @@ func checkLabelMap(key string, of map[string]string, none bool) error {
 			errs = append(errs, field.Check(!twice || other == name, key, value, "one class for one number: "+number+" is a key as well"))
 		}
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // class returns the class of a text, "" for one that is no label.

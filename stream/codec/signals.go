@@ -2,7 +2,6 @@ package codec
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -174,10 +173,10 @@ func (s *Stream) checkStage(valid bool) error {
 		if firstTwice(s.Stage.Signals) == "" { // which the payload's checks report
 			errs = append(errs, field.Check(false, "signals", twice, "each name once, in all inputs and with the words of one_hot"))
 		}
-		return errors.Join(errs...)
+		return field.Join(errs...)
 	}
 	stage := s.StageConfig()
-	err := errors.Join(append(errs, stage.Validate())...)
+	err := field.Join(append(errs, stage.Validate())...)
 	if err == nil && valid {
 		names, err = stage.Features(s.Features)
 		if twice := firstTwice(names); twice != "" {
@@ -205,7 +204,7 @@ func (s *Stream) checkNoStage() error {
 	w := s.Stage.Window
 	w.Of = def.Window.Of // an empty list is not nil
 	need(len(s.Stage.Window.Of) == 0 && reflect.DeepEqual(w, def.Window) || reflect.DeepEqual(w, signal.Window{}), "window", "{…}")
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // String returns the rate as it is configured.
@@ -227,7 +226,7 @@ func (s *Stream) checkRate() error {
 	if r.Path == "" {
 		return field.Check(r.Hz == 0 || r.Hz >= minRate && r.Hz <= maxRate, "rate", r, "0, or 1e-6 to 1e9 Hz")
 	}
-	return errors.Join(
+	return field.Join(
 		checkPath("rate.path", r.Path),
 		field.Check(s.Format == FormatJSON || s.Format == FormatCBOR, "rate", r, "a number: payloads of "+s.Format+" have no member beside the rows"),
 	)
@@ -276,7 +275,7 @@ func (s *Stream) checkInputs() error {
 			field.Check(in.MaxAge.Time >= 0, key+".max_age", in.MaxAge, "0s or more"),
 			field.Within(key, of.checkPayload()))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // checkHold checks the names of the inputs whose values make a row.
@@ -291,7 +290,7 @@ func (s *Stream) checkHold() error {
 	for _, name := range s.Stage.Hold.On {
 		errs = append(errs, field.Check(name == HoldAny || slices.Contains(names, name), "hold.on", name, want))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // HoldAny, in Hold.On, stands for every input.
@@ -310,7 +309,7 @@ func (s *Stream) checkValues() error {
 		errs = append(errs, field.Within(key, v.Validate()),
 			field.Check(!s.raw() || len(v.Map)+len(v.OneHot) == 0 && v.Unit == "", key, "{…}", "scale and offset alone: raw numbers have no words"))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // Value is the rule for the values of one signal. At most one of Map, OneHot and Unit is
@@ -380,7 +379,7 @@ func (v Value) Validate() error {
 			field.Check(len(word) <= maxWord, "map", fmt.Sprintf("%.40q", word), fmt.Sprintf("words of at most %d bytes", maxWord)),
 			field.Check(!ok || number == word || !twice || to == v.Map[word], "map", word, "one value for one number: "+number+" is a key as well"))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 func firstByte(text string) string { return text[:min(len(text), 1)] }

@@ -43,7 +43,7 @@ func (l Labels) validateSticky() error {
 			field.Check(len(word) <= online.MaxLabel, "ignore", fmt.Sprintf("%.40q", word), fmt.Sprintf("words of at most %d bytes", online.MaxLabel)),
 			field.Check(known == nil || !both, "ignore", fmt.Sprintf("%.40q", word), "words that are in map neither as labels nor as classes"))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // ignoredWords returns the words of a state that say nothing, nil for none. A number stands for all

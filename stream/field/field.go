@@ -30,5 +30,11 @@ func Within(prefix string, err error) error {
 	for _, e := range joined.Unwrap() {
 		errs = append(errs, Within(prefix, e))
 	}
-	return errors.Join(errs...)
+	return Join(errs...)
 }
+
+// Join joins errors as errors.Join does. It is not inlined, as errors.Join is: so each of its many
+// callers is 350 bytes smaller.
+//
+//go:noinline
+func Join(errs ...error) error { return errors.Join(errs...) }

@@ -1,7 +1,6 @@
 package homeassistant
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -32,7 +31,7 @@ func DefaultConfig() Config {
 
 // Validate reports every field that is out of range, joined.
 func (c Config) Validate() error {
-	return errors.Join(
+	return field.Join(
 		field.Check(topic.Check(c.DiscoveryPrefix) == nil, "discovery_prefix", fmt.Sprintf("%q", c.DiscoveryPrefix), "a topic"),
 		field.Check(topic.Check(c.StatusTopic) == nil, "status_topic", fmt.Sprintf("%q", c.StatusTopic), "a topic"),
 		field.Check(c.ExpireAfter >= 0 && c.ExpireAfter%time.Second == 0, "expire_after", c.ExpireAfter, "0s or whole seconds"),

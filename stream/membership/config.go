@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -161,7 +160,7 @@ func (c *Config) Validate() error {
 	for i, name := range c.Members {
 		errs = append(errs, field.Check(topic.IsName(name), fmt.Sprintf("members[%d]", i), name, "the name of a node, [a-z0-9_-]"))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // Fits returns an error if a learner of this configuration cannot take part.
@@ -176,7 +175,7 @@ func (c *Config) Fits(learner *online.Config) error {
 	for i, length := range c.Horizons {
 		errs = append(errs, field.Check(slices.Contains(learner.Horizons, length), fmt.Sprintf("horizons[%d]", i), float64(length), "one of the model's horizons"))
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // Learner returns the part of the configuration that is the learner's.

@@ -33,7 +33,7 @@ type TLS struct {
 
 // Validate reports every field that is out of range, joined.
 func (t TLS) Validate() error {
-	return errors.Join(
+	return field.Join(
 		field.Check((t.Cert == "") == (t.Key == ""), "cert, key", fmt.Sprintf("%q, %q", t.Cert, t.Key), "both or none"),
 		field.Check(t.MinVersion == "1.2" || t.MinVersion == "1.3", "min_version", t.MinVersion, `"1.2" or "1.3"`),
 	)
@@ -54,7 +54,7 @@ type Ring struct {
 
 // Validate reports every field that is out of range, joined.
 func (r Ring) Validate() error {
-	return errors.Join(
+	return field.Join(
 		field.Check(r.MaxMessages >= 1 && r.MaxMessages <= 1e6, "max_messages", r.MaxMessages, "1 to 1000000"),
 		field.Check(r.MaxBytes >= 64*field.KiB, "max_bytes", r.MaxBytes, "at least 64KiB"),
 	)
@@ -164,7 +164,7 @@ func (c Config) Validate() error {
 			break
 		}
 	}
-	return errors.Join(errs...)
+	return field.Join(errs...)
 }
 
 // hostOf returns a host as an address of a server has it: that of IPv6 in brackets, with %25 before its zone.
@@ -193,7 +193,7 @@ func DefaultOutboxConfig() OutboxConfig {
 
 // Validate reports every field that is out of range, joined.
 func (o OutboxConfig) Validate() error {
-	return errors.Join(
+	return field.Join(
 		field.Check(o.MaxMessages >= 16 && o.MaxMessages <= 1e7, "max_messages", o.MaxMessages, "16 to 10000000"),
 		field.Check(o.MaxBytes >= 64*field.KiB, "max_bytes", o.MaxBytes, "at least 64KiB"),
 		field.Check(o.Policy == "drop_oldest", "policy", o.Policy, "drop_oldest"),

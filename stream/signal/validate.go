@@ -1,7 +1,6 @@
 package signal
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,7 +32,7 @@ func (c *Config) Validate() error {
 			field.Check(name != "" && len(name) <= 256, "signals", fmt.Sprintf("%.40q", name), "names of 1 to 256 bytes"),
 			field.Check(!slices.Contains(c.Signals[:i], name), "signals", name, "each name once"))
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := field.Join(errs...); err != nil {
 		return err
 	}
 	l, err := newLayout(c, nil)
@@ -56,7 +55,7 @@ func (c *Config) Validate() error {
 
 // unused refuses parts of the stage in a stream without signals.
 func (c *Config) unused() error {
-	return errors.Join(
+	return field.Join(
 		field.Check(!c.Hold.Set(), "hold", "set", "signals or inputs: without them there are no values to hold"),
 		field.Check(len(c.Derive) == 0, "derive", "set", "signals or inputs: a derived signal is made from them"),
 		field.Check(len(c.Calendar) == 0, "calendar", c.Calendar, "signals or inputs"),
@@ -65,7 +64,7 @@ func (c *Config) unused() error {
 }
 
 func (h Hold) validate() error {
-	return errors.Join(
+	return field.Join(
 		field.Check(h.Every == 0 || h.Every >= 10*time.Millisecond && h.Every <= 24*time.Hour, "every", h.Every, "10ms to 24h"),
 		field.Check(h.Every == 0 || len(h.On) == 0, "on", h.On, "either every or on"),
 		field.Check(h.MaxAge >= 0, "max_age", h.MaxAge, "0s (none) or more"),
@@ -98,5 +97,5 @@ func (w Window) validate() error {
 			field.Check(l.Rows >= 2 && l.Rows <= maxLength, "length", l, "2 to 1000000 rows, a time, or message"),
 			field.Check(!h.Set() || h.Rows > 0 && h.Rows <= l.Rows, "hop", h, "a number of rows, at most length"))
 	}
-	return errors.Join(append(errs, field.Check(w.Resample == 0 || l.Time > 0, "resample", w.Resample, "0s: only a window by time can be resampled"))...)
+	return field.Join(append(errs, field.Check(w.Resample == 0 || l.Time > 0, "resample", w.Resample, "0s: only a window by time can be resampled"))...)
 }

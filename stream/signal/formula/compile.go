@@ -1,7 +1,6 @@
 package formula
 
 import (
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -52,7 +51,7 @@ func Compile(defs []Definition, signals, calendar []string, zone *time.Location)
 		c.define(i, d)
 	}
 	c.calendar(calendar)
-	if err := errors.Join(c.errs...); err != nil {
+	if err := field.Join(c.errs...); err != nil {
 		return nil, err
 	}
 	hash := fnv.New64a()
