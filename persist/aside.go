@@ -62,7 +62,7 @@ func keepAside(file *os.File, path, reason string) (string, error) {
 		err = renameNew(to.Name(), name(next))
 	}
 	if err != nil {
-		return "", errors.Join(Named(err, name(next)), os.Remove(to.Name()))
+		return "", join(Named(err, name(next)), os.Remove(to.Name()))
 	}
 	return name(next), nil
 }

@@ -116,7 +116,7 @@ func copyChecked(file *os.File, path string, rename func(from, to string) error)
 		err = rename(to.Name(), path)
 	}
 	if err != nil {
-		return 0, errors.Join(Named(err, path), os.Remove(to.Name()))
+		return 0, join(Named(err, path), os.Remove(to.Name()))
 	}
 	return size, syncDir(filepath.Dir(path))
 }

@@ -2,7 +2,6 @@ package persist
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -45,7 +44,7 @@ func tryCopy(path string) (*os.File, error) {
 	named, errNamed := os.Stat(path)
 	err = cmp.Or(errIs, errNamed)
 	if err != nil || !os.SameFile(is, named) { // a compaction has renamed another file to the path
-		return nil, errors.Join(err, to.Close())
+		return nil, join(err, to.Close())
 	}
 	return to, nil
 }
@@ -58,12 +57,12 @@ func copyStill(from io.ReaderAt, name string) (*os.File, error) {
 		return nil, err
 	}
 	if err := os.Remove(to.Name()); err != nil { // now, so that a killed process leaves no file
-		return nil, errors.Join(err, to.Close())
+		return nil, join(err, to.Close())
 	}
 	before := newestCommit(from)
 	_, err = io.Copy(to, io.NewSectionReader(from, 0, math.MaxInt64))
 	if err != nil || before != newestCommit(from) || before != newestCommit(to) {
-		return nil, errors.Join(err, to.Close())
+		return nil, join(err, to.Close())
 	}
 	return to, nil
 }

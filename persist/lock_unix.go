@@ -31,7 +31,7 @@ const canLock = true
 // release unlocks and closes a file. Closing alone would not unlock a file that
 // bbolt has mapped and, after a fault, never unmaps.
 func release(file *os.File) error {
-	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+	return join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
 }
 
 // device returns the number of the file system that a file is on.

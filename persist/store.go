@@ -317,20 +317,20 @@ func openReadOnly(path string, opts Options) (*Store, error) {
 	s := &Store{name: path, path: path, opts: opts, readOnly: true, file: file, models: make(map[string]*model)}
 	info, err := file.Stat()
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, join(err, file.Close())
 	}
 	if err := checkSound(file, info.Size()); err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, join(err, file.Close())
 	}
 	db, err := openBolt(file, opts, true)
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, join(err, file.Close())
 	}
 	if err := s.setDatabase(db, file); err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, join(err, db.Close())
 	}
 	if err := s.loadRedo(); err != nil {
-		return nil, errors.Join(err, guard(db.Close))
+		return nil, join(err, guard(db.Close))
 	}
 	return s, nil
 }
@@ -358,9 +358,9 @@ func (s *Store) Close() error {
 		}
 	}
 	if s.broken != nil {
-		err = errors.Join(err, release(s.file))
+		err = join(err, release(s.file))
 	} else {
-		err = errors.Join(err, guard(s.db.Close))
+		err = join(err, guard(s.db.Close))
 	}
 	if err != nil {
 		return fmt.Errorf("persist: close %s: %w", s.path, err)
