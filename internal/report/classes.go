@@ -7,7 +7,10 @@ type ClassBook struct {
 	Names  []string
 }
 
-// ClassOf returns the number of a class, a new one at its first appearance.
+// ClassOf returns the number of a class, a new one at its first appearance. It is not inlined, which
+// would make its many callers larger.
+//
+//go:noinline
 func (b *ClassBook) ClassOf(name string) int {
 	k, known := b.number[name]
 	if !known {
