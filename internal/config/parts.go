@@ -14,7 +14,10 @@ import (
 	"edge/stream/field"
 )
 
-// Stream returns the configuration of a stream.Node.
+// Stream returns the configuration of a stream.Node. It is not inlined: its large result would be
+// made anew in each of its callers.
+//
+//go:noinline
 func (c *Config) Stream() stream.Config {
 	var window time.Duration
 	if c.Store.Durability == "relaxed" {
