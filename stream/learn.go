@@ -45,7 +45,9 @@ func (c *committer) expire(m *modelState, now time.Time) {
 }
 
 // forget removes samples from the journal as well, and counts those that waited for
-// their label.
+// their label. It is not inlined, which would make its callers larger for a few samples.
+//
+//go:noinline
 func (c *committer) forget(m *modelState, gone []*pendingSample, count *atomic.Uint64) {
 	for _, p := range gone {
 		if p.sample.Label == "" {
