@@ -84,7 +84,10 @@ func (e Entries) batch() (path string, members bool) {
 	return strings.CutSuffix(e.Batch, "."+Every)
 }
 
-// Names returns the names of the levels, which follow those of the topic.
+// Names returns the names of the levels, which follow those of the topic. It is not inlined, which
+// would make its many callers larger.
+//
+//go:noinline
 func (d Device) Names() (names []string) {
 	for _, level := range d.levels() {
 		names = append(names, level.Name)
