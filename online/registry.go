@@ -53,7 +53,10 @@ func newRegistry() registry {
 	return registry{index: map[string]int{}, imported: map[string]bool{}, removed: map[string]bool{}}
 }
 
-// add appends a class and returns its index.
+// add appends a class and returns its index. It is not inlined, which would make its many callers
+// larger for a class that comes once.
+//
+//go:noinline
 func (r *registry) add(name string) int {
 	k := len(r.names)
 	r.index[name] = k
