@@ -96,8 +96,8 @@ func (b *Bank) Adopt(x, k int) {
 		own := &b.view.Bank[len(b.sites)+f]
 		copy(own.U[k*m*m:(k+1)*m*m], g.U[x*m*m:])
 		copy(own.Mean[k*m:(k+1)*m], g.Mean[x*m:])
-		z.A, z.b = slices.Delete(z.A, at*n, (at+1)*n), slices.Delete(z.b, at*m, (at+1)*m)
-		g.U, g.Mean = slices.Delete(g.U, x*m*m, (x+1)*m*m), slices.Delete(g.Mean, x*m, (x+1)*m)
+		z.A, z.b = cut(z.A, at, n), cut(z.b, at, m)
+		g.U, g.Mean = cut(g.U, x, m*m), cut(g.Mean, x, m)
 	}
 	b.ShareForeign()
 	b.Rest()
@@ -120,8 +120,8 @@ func (b *Bank) dropJoined(k int) {
 	n := packed(m)
 	for f := range b.joined {
 		z, g := &b.joined[f], &b.view.Bank[len(b.sites)+f]
-		z.A, z.b = slices.Delete(z.A, k*n, (k+1)*n), slices.Delete(z.b, k*m, (k+1)*m)
-		g.U, g.Mean = slices.Delete(g.U, k*m*m, (k+1)*m*m), slices.Delete(g.Mean, k*m, (k+1)*m)
+		z.A, z.b = cut(z.A, k, n), cut(z.b, k, m)
+		g.U, g.Mean = cut(g.U, k, m*m), cut(g.Mean, k, m)
 	}
 }
 
