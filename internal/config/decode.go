@@ -191,15 +191,15 @@ func (d *decoder) fields(node *yaml.Node, v reflect.Value, path string) {
 		} else if key := principal[path[strings.LastIndexByte(path, '.')+1:]]; key != "" && node.Kind == yaml.ScalarNode {
 			such = fmt.Sprintf(", such as {%s: %.40s}", key, node.Value)
 		}
-		d.report(node, "%s: want keys and values%s; the keys are %s%s", orRoot(path), such, strings.Join(slices.Sorted(maps.Keys(fields)), ", "), example)
+		d.report(node, "%s: want keys and values%s; the keys are %s%s", orRoot(path), such, strings.Join(field.Names(fields), ", "), example)
 		return
 	}
 	d.mapping(node, path, nil, func(key string, value *yaml.Node) (known []string) {
-		field, ok := fields[key]
+		to, ok := fields[key]
 		if !ok {
-			return slices.Sorted(maps.Keys(fields))
+			return field.Names(fields)
 		}
-		d.decode(value, field, joinKey(path, key))
+		d.decode(value, to, joinKey(path, key))
 		return nil
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"edge/stream/field"
 )
 
 // Table is a data file in memory: N rows of D features.
@@ -75,7 +77,7 @@ func LoadTable(path string, f Format) (*Table, error) {
 		}
 		return nil, fmt.Errorf("%s: no row with a label", path)
 	}
-	t.Classes = slices.Compact(slices.Sorted(slices.Values(words)))
+	t.Classes = field.Distinct(words)
 	if len(t.Classes) > maxClasses {
 		return nil, d.tooManyClasses()
 	}

@@ -20,6 +20,13 @@ func names(of reflect.Value) []string {
 	return names
 }
 
+// Distinct returns the words in order, each once.
+func Distinct(words []string) []string {
+	words = slices.Clone(words)
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
 // Listed joins words with commas, at most 20 of them, for a message.
 func Listed(words []string) string {
 	const most = 20

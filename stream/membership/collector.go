@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"edge/online/fleet"
+	"edge/stream/field"
 )
 
 // Collector collects the retained messages of a fleet for a tool that is no member. One
@@ -45,8 +46,7 @@ func (c *Collector) Members() (names []string) {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return field.Distinct(names)
 }
 
 // Kept returns the topics on which there is a message of a member, in order.

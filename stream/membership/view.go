@@ -230,9 +230,8 @@ func spellings(own []string, members []MemberView) (all [][]string) {
 	for i := range members {
 		names = append(names, members[i].Classes...)
 	}
-	slices.Sort(names)
 	of := map[string][]string{}
-	for _, name := range slices.Compact(names) {
+	for _, name := range field.Distinct(names) {
 		word := codec.Spelling(name)
 		of[word] = append(of[word], name)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"edge/stream/field"
 )
 
 // MaxLength is the largest length of a topic or filter in bytes (MQTT 3.1.1, section 1.5.3).
@@ -262,7 +264,7 @@ const mostOverlaps = 20
 // another one covers, because a broker may send a message once for every matching
 // subscription. It also returns the first pairs that still overlap.
 func Subscriptions(filters []string) (subscribe []string, overlaps [][2]string) {
-	distinct := slices.Compact(slices.Sorted(slices.Values(filters)))
+	distinct := field.Distinct(filters)
 	var covers tree
 	for i, f := range distinct {
 		if _, shared := Unshare(f); !shared {
