@@ -1,9 +1,7 @@
 package online
 
 import (
-	"maps"
 	"math"
-	"slices"
 
 	"edge/online/fleet"
 	"edge/online/wire"
@@ -17,8 +15,9 @@ func (l *Learner) encodeFleet(e *wire.Encoder) {
 	if f.guest == nil && len(f.own)+len(l.classes.imported) == 0 {
 		return
 	}
-	e.Int(len(l.classes.imported))
-	for _, name := range slices.Sorted(maps.Keys(l.classes.imported)) {
+	imported := l.importedNames()
+	e.Int(len(imported))
+	for _, name := range imported {
 		e.String(name)
 	}
 	e.Bool(f.guest != nil)
