@@ -1,9 +1,6 @@
 package score
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Judge accumulates Scores. The zero value is ready.
 type Judge struct {
@@ -176,12 +173,14 @@ func (j *Judge) DropClass(k int) {
 	} else {
 		j.lastLabel = move(j.lastLabel-1) + 1
 	}
-	ring := slices.Concat(j.ring[j.next:], j.ring[:j.next])
-	j.ring, j.next = slices.DeleteFunc(ring, func(o kept) bool { return int(o.label) == k || int(o.top) == k }), 0
+	var ring []kept
 	for i := range j.ring {
-		o := &j.ring[i]
-		o.label, o.top = int16(move(int(o.label))), int16(move(int(o.top)))
+		if o := j.ring[(j.next+i)%len(j.ring)]; int(o.label) != k && int(o.top) != k {
+			o.label, o.top = int16(move(int(o.label))), int16(move(int(o.top)))
+			ring = append(ring, o)
+		}
 	}
+	j.ring, j.next = ring, 0
 }
 
 // Correct judges a prediction again whose label was wrong: probs are its C probabilities, and the
