@@ -249,6 +249,7 @@ func TestFleetConfig(t *testing.T) {
 		},
 		"models.bearing.fleet.role follower: want a fleet.concept with it": func(_ *Config, a, _ *ModelConfig) { a.Fleet.Role = "follower" },
 		"fleet.basis common: want own or shared":                           func(_ *Config, a, _ *ModelConfig) { a.Fleet.Concept, a.Fleet.Basis = "c", "common" },
+		": want at most 256 bytes in a fleet":                              func(c *Config, a, _ *ModelConfig) { c.Node, a.Fleet.Concept = strings.Repeat("n", 257), "c" },
 		"node basis: want another name":                                    func(c *Config, a, _ *ModelConfig) { c.Node, a.Fleet.Concept = "basis", "c" },
 	} {
 		cfg, a := testConfig()

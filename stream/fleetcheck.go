@@ -3,6 +3,7 @@ package stream
 import (
 	"fmt"
 
+	"edge/online/fleet"
 	"edge/stream/field"
 	"edge/stream/membership"
 )
@@ -14,7 +15,9 @@ func (n *Node) checkFleets() error {
 		key := "models." + m.Name + ".fleet"
 		errs = append(errs, field.Within(key, m.Fleet.Validate()))
 		if m.Fleet.Enabled() {
-			errs = append(errs, field.Check(n.cfg.Node != membership.BasisName, "node", n.cfg.Node, "another name: that is the topic of a fleet's common basis"))
+			errs = append(errs,
+				field.Check(n.cfg.Node != membership.BasisName, "node", n.cfg.Node, "another name: that is the topic of a fleet's common basis"),
+				field.Check(len(n.cfg.Node) <= fleet.MaxName, "node", n.cfg.Node, fmt.Sprintf("at most %d bytes in a fleet", fleet.MaxName)))
 		}
 		if m.Fleet.Follows() && m.Active.Enabled() {
 			errs = append(errs, fmt.Errorf("models.%s.active: a follower learns no label: remove active, or let fleet.role be member", m.Name))

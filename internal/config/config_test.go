@@ -163,6 +163,8 @@ func TestConfigRefuses(t *testing.T) {
 			[]string{"edge.yaml:4:42: models.bearing.features: rms occurs twice"}},
 		"classes.max below the names": {strings.Replace(minimal, "[vibration]", "[vibration], classes: {names: [a, b, c], max: 2}", 1), nil,
 			[]string{"edge.yaml:4:70: models.bearing.classes.max: 2: want at least the 3 of classes.names"}},
+		"a class of two lines": {strings.Replace(minimal, "[vibration]", `[vibration], classes: {names: [a, "b\nc"]}`, 1), nil,
+			[]string{`edge.yaml:4:52: models.bearing.classes.names: "b\nc" has a control character`}},
 		"journal_flush": {minimal + "store: {journal_flush: 20s}\n", nil, []string{"edge.yaml:5:9: store.journal_flush: 20s: want 0s to 10s"}},
 		"no stream at all": {minimal[:strings.Index(minimal, "streams:")] + minimal[strings.Index(minimal, "models:"):], nil,
 			[]string{"edge.yaml: streams: want at least one", `edge.yaml:3:20: models.bearing.streams: no stream is called "vibration"; the configuration has none`}},

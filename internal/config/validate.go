@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"edge/online"
 	"edge/stream"
@@ -113,6 +114,11 @@ func (c *Config) checkModel(name string) error {
 		}
 		if n := len(learner.Classes.Names); n > learner.Classes.Max && learner.Classes.Max != online.DefaultConfig().Classes.Max {
 			errs.add(key+".classes.max", "%d: want at least the %d of classes.names", learner.Classes.Max, n)
+		}
+		for _, class := range learner.Classes.Names {
+			if strings.ContainsFunc(class, unicode.IsControl) { // such a label is refused
+				errs.add(key+".classes.names", "%q has a control character", class)
+			}
 		}
 		errs = append(errs, field.Within(key, learner.Validate()), field.Within(key+".fleet", m.Fleet.Fits(&learner)))
 	}

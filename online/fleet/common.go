@@ -69,7 +69,7 @@ func EncodeBirth(e *wire.Encoder, b *Birth) {
 
 // DecodeBirth reads the birth that EncodeBirth appended.
 func DecodeBirth(d *wire.Decoder) Birth {
-	return Birth{Number: d.Uint(), Author: d.String(maxName), Tag: d.Uint64()}
+	return Birth{Number: d.Uint(), Author: d.String(MaxName), Tag: d.Uint64()}
 }
 
 // Common is a common basis: where the members of a fleet begin, whose parameters are then

@@ -41,7 +41,7 @@ const (
 // Bounds of a contribution. Those of an edge model are narrower.
 const (
 	MaxBytes    = 16 << 20 // of an encoded contribution
-	maxName     = 256      // bytes of a member's or class's name
+	MaxName     = 256      // bytes of a member's or class's name
 	maxInducing = 1000
 	maxFeatures = 10_000
 	maxHorizons = 8
@@ -351,7 +351,7 @@ func (c *Contribution) decodeSites(d *wire.Decoder, last bool) []byte {
 // decodePart reads a part. One that this program does not know is passed over: the others
 // hold without it.
 func (c *Contribution) decodePart(d *wire.Decoder) {
-	name := d.String(maxName)
+	name := d.String(MaxName)
 	data := d.Block(d.Len(), "part")
 	switch {
 	case name == forestsName && c.forest == nil:
@@ -376,7 +376,7 @@ func (c *Contribution) decodePart(d *wire.Decoder) {
 
 // decodeHeader reads the header that encodeHeader wrote.
 func (c *Contribution) decodeHeader(d *wire.Decoder) {
-	c.Member = d.String(maxName)
+	c.Member = d.String(MaxName)
 	c.Instance, c.Epoch, c.Sequence = d.Uint64(), d.Uint64(), d.Uint64()
 	c.BasisEpoch, c.Features, c.N = d.Uint64(), d.Uint64(), d.Uint()
 	c.Classes, c.Counts = decodeCounts(d)
@@ -397,7 +397,7 @@ func decodeCounts(d *wire.Decoder) (classes []string, counts []uint64) {
 	classes, counts = make([]string, n), make([]uint64, n)
 	seen := map[string]bool{}
 	for k := range n {
-		classes[k], counts[k] = d.String(maxName), d.Uint()
+		classes[k], counts[k] = d.String(MaxName), d.Uint()
 		if d.Err() == nil && (classes[k] == "" || seen[classes[k]]) {
 			d.Fail("class %d has no name, or that of another", k)
 		}

@@ -297,7 +297,7 @@ func encodeKept(e *wire.Encoder, kept []keptForest) {
 // decodeKept reads the places that encodeKept wrote, and adds forests there that the receiver has.
 func decodeKept(d *wire.Decoder, all []Forest) []Forest {
 	for range d.Count(MaxForests, 4, "number of forests") {
-		place, f := d.Int(len(all), "place of a forest"), Forest{Member: d.String(maxName), N: d.Uint()}
+		place, f := d.Int(len(all), "place of a forest"), Forest{Member: d.String(MaxName), N: d.Uint()}
 		if d.Err() == nil && len(all) == MaxForests {
 			d.Fail("more than %d forests", MaxForests)
 		}
@@ -339,9 +339,9 @@ func EncodeForests(e *wire.Encoder, all []Forest) {
 // DecodeForests reads the forests that EncodeForests wrote, for a number of features.
 func DecodeForests(d *wire.Decoder, features int) (all []Forest) {
 	for range d.Count(MaxForests, 8, "number of forests") {
-		f := Forest{Member: d.String(maxName), N: d.Uint()}
+		f := Forest{Member: d.String(MaxName), N: d.Uint()}
 		for range d.Count(model.MaxClasses, 2, "number of classes") {
-			f.Classes, f.Counts = append(f.Classes, d.String(maxName)), append(f.Counts, d.Uint())
+			f.Classes, f.Counts = append(f.Classes, d.String(MaxName)), append(f.Counts, d.Uint())
 		}
 		if f.Forest = decodeForest(d, len(f.Classes), features); d.Err() != nil {
 			return nil

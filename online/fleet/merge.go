@@ -186,8 +186,8 @@ func DecodeMergeWith(data []byte, forests []Forest) (*Merge, error) {
 	}
 	m := &Merge{Forests: withoutData(forests)}
 	for range d.Count(MaxMembers, 20, "number of members") {
-		v := Member{Name: d.String(maxName), Version: Version{d.Uint64(), d.Uint64()}, N: d.Uint(), Tested: d.Bool(), Trust: d.Number("trust")}
-		v.Refused = Reason(d.String(maxName))
+		v := Member{Name: d.String(MaxName), Version: Version{d.Uint64(), d.Uint64()}, N: d.Uint(), Tested: d.Bool(), Trust: d.Number("trust")}
+		v.Refused = Reason(d.String(MaxName))
 		m.Members = append(m.Members, v)
 	}
 	m.Tested, m.Trust = d.Bool(), d.Number("trust")
@@ -199,7 +199,7 @@ func DecodeMergeWith(data []byte, forests []Forest) (*Merge, error) {
 		}
 	}
 	for range d.Count(model.MaxClasses, 1, "number of classes") {
-		name := d.String(maxName)
+		name := d.String(MaxName)
 		if d.Err() == nil && (name == "" || slices.Contains(m.Classes, name)) {
 			d.Fail("a class has no name, or that of another")
 		}
@@ -231,7 +231,7 @@ func DecodeMergeWith(data []byte, forests []Forest) (*Merge, error) {
 
 // decodeSection reads one section, or passes over the forests if they are known.
 func (m *Merge) decodeSection(d *wire.Decoder, known bool) {
-	name := d.String(maxName)
+	name := d.String(MaxName)
 	part := d.Part(d.Block(d.Len(), "section"), "fleet: merge: section "+name+": ")
 	switch {
 	case known && (name == forestsName || name == keptName):

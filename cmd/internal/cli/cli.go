@@ -46,7 +46,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 }
 
 // flagError adds a suggestion to the error of an unknown flag, and the kind of its values to that of
-// a flag whose value cannot be read.
+// a flag whose value cannot be read. Of an unknown command with a flag it names the command.
 func flagError(cmd *cobra.Command, err error) error {
 	if wrong := (*pflag.InvalidValueError)(nil); errors.As(err, &wrong) {
 		want := ""
@@ -63,7 +63,15 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("--%s %q: want %s", wrong.GetFlag().Name, wrong.GetValue(), want)
 	}
 	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		if noCommand := cmd.ValidateArgs(words); noCommand != nil { // the flag is one of the command that was meant
+			return noCommand
+		}
+	}
+	if unknown.GetSpecifiedShortnames() != "" {
 		return err
 	}
 	var names []string
