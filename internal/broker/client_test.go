@@ -91,26 +91,37 @@ func TestRefusedRequest(t *testing.T) {
 	}
 }
 
-// A node whose info says that it carries out no requests is not waited for.
-func TestRequestOfANodeWithoutControl(t *testing.T) {
+// node connects a node of a broker that lasts as long as the test, and returns the configuration of a command for it. It
+// receives what comes on its topics for requests.
+func node(t *testing.T, receive func(broker.Message), retained map[string]string) *config.Config {
+	t.Helper()
 	b, err := embedded.Start(brokertest.FreeAddress(t), embedded.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.Close()
+	t.Cleanup(func() { b.Close() })
 	cfg := config.Default()
 	cfg.MQTT.Servers, cfg.Node = []string{b.URL()}, "n1"
-	node, err := broker.Connect(t.Context(), cfg.MQTT, broker.Options{ID: "n1"})
+	n, err := broker.Connect(t.Context(), cfg.MQTT, broker.Options{ID: "n1", Receive: receive})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer node.Close()
-	for topic, payload := range map[string]string{"edge/n1/state": "online", "edge/n1/info": `{"control":false}`} {
-		if err := node.Publish(t.Context(), topic, 1, true, []byte(payload)); err != nil {
+	t.Cleanup(n.Close)
+	if _, err := n.Subscribe(t.Context(), "edge/n1/request/#", 1); err != nil {
+		t.Fatal(err)
+	}
+	for topic, payload := range retained {
+		if err := n.Publish(t.Context(), topic, 1, true, []byte(payload)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err = broker.Ask(t.Context(), &cfg, "ping", nil)
+	return &cfg
+}
+
+// A node whose info says that it carries out no requests is not waited for.
+func TestRequestOfANodeWithoutControl(t *testing.T) {
+	cfg := node(t, func(broker.Message) {}, map[string]string{"edge/n1/state": "online", "edge/n1/info": `{"control":false}`})
+	_, err := broker.Ask(t.Context(), cfg, "ping", nil)
 	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "control.enabled") {
 		t.Errorf("the error is %v", err)
 	}
@@ -118,26 +129,9 @@ func TestRequestOfANodeWithoutControl(t *testing.T) {
 
 // A broker may drop a request that this user may not write, without a word: the error names that right, too.
 func TestRequestWithoutAnswer(t *testing.T) {
-	b, err := embedded.Start(brokertest.FreeAddress(t), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	cfg := config.Default()
-	cfg.MQTT.Servers, cfg.Node = []string{b.URL()}, "n1"
 	ctx, over := context.WithCancelCause(t.Context())
-	node, err := broker.Connect(t.Context(), cfg.MQTT, broker.Options{ID: "n1", Receive: func(broker.Message) { over(context.DeadlineExceeded) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer node.Close()
-	if _, err := node.Subscribe(t.Context(), "edge/n1/request/#", 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := node.Publish(t.Context(), "edge/n1/state", 1, true, []byte("online")); err != nil {
-		t.Fatal(err)
-	}
-	_, err = broker.Ask(ctx, &cfg, "ping", nil)
+	cfg := node(t, func(broker.Message) { over(context.DeadlineExceeded) }, map[string]string{"edge/n1/state": "online"})
+	_, err := broker.Ask(ctx, cfg, "ping", nil)
 	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "may this user write the node's request/#?") {
 		t.Errorf("the error is %v", err)
 	}
