@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"edge/online"
 	"edge/stream"
+	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/topic"
 )
@@ -116,7 +116,7 @@ func (c *Config) checkModel(name string) error {
 			errs.add(key+".classes.max", "%d: want at least the %d of classes.names", learner.Classes.Max, n)
 		}
 		for _, class := range learner.Classes.Names {
-			if strings.ContainsFunc(class, unicode.IsControl) { // such a label is refused
+			if codec.HasControl(class) { // such a label is refused
 				errs.add(key+".classes.names", "%q has a control character", class)
 			}
 		}

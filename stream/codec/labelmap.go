@@ -88,10 +88,15 @@ func CheckLabel(text string) error {
 	switch {
 	case text == "" || len(text) > online.MaxLabel:
 		return fmt.Errorf("has %d bytes: want 1 to %d", len(text), online.MaxLabel)
-	case strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }):
+	case HasControl(text):
 		return errors.New("has a control character")
 	}
 	return nil
+}
+
+// HasControl reports whether a text has a control character, which no label may have.
+func HasControl(text string) bool {
+	return strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f })
 }
 
 // CheckText returns an error for a text of JSON with half of a surrogate pair, which gjson reads as
