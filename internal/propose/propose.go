@@ -22,7 +22,6 @@ const (
 	proposeRows    = 100_000 // of a file on which lengths are tried
 	proposeWindows = 2000    // of each length, at most: with fewer, long windows win that a model sees most of
 	fewWindows     = 50      // below which a length has no score
-	minRate        = 1e-6    // of a stream, in Hz
 )
 
 // Config returns a configuration for what `edge replay` publishes of data files. Warnings go to
@@ -56,7 +55,8 @@ func streamFor(ctx context.Context, path string, data dataset.Options, errOut io
 		data.Warn(errOut, path, fmt.Sprintf("%s rises with every row, as a time or the number of the row does, or is the label in other words, and is no signal here", field.Listed(r.Rising)))
 	}
 	rate := 1 / r.Step.Seconds()
-	if r.Step > signal.MaxTime/32 && (!r.Regular || rate < minRate) { // no window is long enough
+	lengths := []int{32, 64, 128, 256, 512, 1024}
+	if r.Regular && rate < codec.MinRate || !r.Regular && r.Step > signal.MaxTime/time.Duration(lengths[0]) { // no window is long enough
 		return nil, nil
 	}
 	s := &signalStream{Recording: r, Rate: significant(rate, 3)}
@@ -69,7 +69,6 @@ func streamFor(ctx context.Context, path string, data dataset.Options, errOut io
 		stream.Stage.Hold.On = []string{"any"}
 	}
 	window := &stream.Stage.Window
-	lengths := []int{32, 64, 128, 256, 512, 1024}
 	var words []string
 	if r.Regular {
 		stream.Raw.Rate.Hz = s.Rate // of which the default of max_gap follows

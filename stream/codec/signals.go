@@ -215,16 +215,16 @@ func (r Rate) String() string {
 	return strconv.FormatFloat(r.Hz, 'g', -1, 64)
 }
 
-// minRate and maxRate bound a rate, in Hz: a row in eleven days, and one a nanosecond.
+// MinRate and maxRate bound a rate, in Hz: a row in eleven days, and one a nanosecond.
 const (
-	minRate = 1e-6
+	MinRate = 1e-6
 	maxRate = 1e9
 )
 
 func (s *Stream) checkRate() error {
 	r := s.Raw.Rate
 	if r.Path == "" {
-		return field.Check(r.Hz == 0 || r.Hz >= minRate && r.Hz <= maxRate, "rate", r, "0, or 1e-6 to 1e9 Hz")
+		return field.Check(r.Hz == 0 || r.Hz >= MinRate && r.Hz <= maxRate, "rate", r, "0, or 1e-6 to 1e9 Hz")
 	}
 	return field.Join(
 		checkPath("rate.path", r.Path),
