@@ -91,10 +91,8 @@ func TestRefusedRequest(t *testing.T) {
 	}
 }
 
-// node connects a node of a broker that lasts as long as the test, and returns the configuration of a command for it. It
-// receives what comes on its topics for requests.
-func node(t *testing.T, receive func(broker.Message), retained map[string]string) *config.Config {
-	t.Helper()
+// A node whose info says that it carries out no requests is not waited for.
+func TestRequestOfANodeWithoutControl(t *testing.T) {
 	b, err := embedded.Start(brokertest.FreeAddress(t), embedded.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -102,36 +100,55 @@ func node(t *testing.T, receive func(broker.Message), retained map[string]string
 	t.Cleanup(func() { b.Close() })
 	cfg := config.Default()
 	cfg.MQTT.Servers, cfg.Node = []string{b.URL()}, "n1"
-	n, err := broker.Connect(t.Context(), cfg.MQTT, broker.Options{ID: "n1", Receive: receive})
+	node, err := broker.Connect(t.Context(), cfg.MQTT, broker.Options{ID: "n1", Receive: func(broker.Message) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(n.Close)
-	if _, err := n.Subscribe(t.Context(), "edge/n1/request/#", 1); err != nil {
+	t.Cleanup(node.Close)
+	if _, err := node.Subscribe(t.Context(), "edge/n1/request/#", 1); err != nil {
 		t.Fatal(err)
 	}
-	for topic, payload := range retained {
-		if err := n.Publish(t.Context(), topic, 1, true, []byte(payload)); err != nil {
+	for topic, payload := range map[string]string{"edge/n1/state": "online", "edge/n1/info": `{"control":false}`} {
+		if err := node.Publish(t.Context(), topic, 1, true, []byte(payload)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return &cfg
-}
-
-// A node whose info says that it carries out no requests is not waited for.
-func TestRequestOfANodeWithoutControl(t *testing.T) {
-	cfg := node(t, func(broker.Message) {}, map[string]string{"edge/n1/state": "online", "edge/n1/info": `{"control":false}`})
-	_, err := broker.Ask(t.Context(), cfg, "ping", nil)
+	_, err = broker.Ask(t.Context(), &cfg, "ping", nil)
 	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "control.enabled") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-// A broker may drop a request that this user may not write, without a word: the error names that right, too.
+// A broker may drop a request that this user may not write, without a word: the error names that right, too. The time is over
+// once the client has acknowledged another's response, hence read what was sent before: that the broker has the request.
 func TestRequestWithoutAnswer(t *testing.T) {
 	ctx, over := context.WithCancelCause(t.Context())
-	cfg := node(t, func(broker.Message) { over(context.DeadlineExceeded) }, map[string]string{"edge/n1/state": "online"})
-	_, err := broker.Ask(ctx, cfg, "ping", nil)
+	cfg := config.Default()
+	cfg.Node = "n1"
+	cfg.MQTT = brokertest.Config(brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
+		publish := func(topic, payload string, qos byte) {
+			message := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+			message.TopicName, message.Payload, message.Qos, message.MessageID = topic, []byte(payload), qos, 1
+			send(message)
+		}
+		switch p := p.(type) {
+		case *packets.ConnectPacket:
+			send(packets.NewControlPacket(packets.Connack))
+		case *packets.SubscribePacket:
+			send(brokertest.Suback(p, 1))
+			if p.Topics[0] == "edge/n1/state" {
+				publish("edge/n1/state", "online", 0)
+			}
+		case *packets.PublishPacket:
+			answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+			answer.MessageID = p.MessageID
+			send(answer)
+			publish("edge/n1/response/ping", `{"transaction": "another's"}`, 1)
+		case *packets.PubackPacket:
+			over(context.DeadlineExceeded)
+		}
+	}))
+	_, err := broker.Ask(ctx, &cfg, "ping", nil)
 	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "may this user write the node's request/#?") {
 		t.Errorf("the error is %v", err)
 	}
