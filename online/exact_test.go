@@ -176,7 +176,7 @@ func randomEvent(t *testing.T, rng *rand.Rand, l *Learner, members []*Learner, l
 
 // A learner of any kind goes on exactly from its state, whatever happens to it.
 func TestRandomLearnersExactly(t *testing.T) {
-	seeds := uint64(24)
+	seeds := uint64(12)
 	if testing.Short() {
 		seeds = 4
 	}

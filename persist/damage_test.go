@@ -43,6 +43,9 @@ func TestDamagedPages(t *testing.T) {
 			if n > h.redo && n < h.redo+2*redoPages && n%20 != 0 {
 				continue // like the others of the empty redo log
 			}
+			if n > 8 && (n+len(name))%2 == 0 {
+				continue // the kinds of damage share the pages after those of the root
+			}
 			t.Run(fmt.Sprintf("%s/page=%d", name, n), func(t *testing.T) {
 				path := tempPath(t)
 				writeFile(t, path, damage(slices.Clone(h.file), n))
@@ -52,8 +55,8 @@ func TestDamagedPages(t *testing.T) {
 			})
 		}
 	}
-	if repaired < pages/4 { // nearly half of the pages are the redo log, others are free
-		t.Errorf("only %d of %d damaged files needed repair: the test has no effect", repaired, 4*pages)
+	if repaired < pages/8 { // nearly half of the pages are the redo log, others are free
+		t.Errorf("only %d of about %d damaged files needed repair: the test has no effect", repaired, 2*pages)
 	}
 }
 
@@ -197,7 +200,7 @@ func TestBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 0))
 	noticed := 0
 	file := slices.Clone(h.file)
-	for i := rng.IntN(11); i < len(file); i += 1 + rng.IntN(480) {
+	for i := rng.IntN(11); i < len(file); i += 1 + rng.IntN(960) {
 		bit := byte(1) << rng.IntN(8)
 		file[i] ^= bit
 		got, err := examine(bytes.NewReader(file), size)

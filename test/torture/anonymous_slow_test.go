@@ -46,7 +46,7 @@ var anonymousRows = map[string]func(t *testing.T) []dataset.Row{
 	},
 }
 
-// TestKilledWithoutIDs kills a daemon EDGE_KILLS times (default 5) for each broker
+// TestKilledWithoutIDs kills a daemon EDGE_KILLS times (default 3) for each broker
 // while labelled messages without ids arrive, some of them equal. After each start,
 // and at the end, its state equals to the last bit that of a learner of the first n
 // rows, each once; n never falls and ends at the number of rows. Where the broker
@@ -65,7 +65,7 @@ func TestKilledWithoutIDs(t *testing.T) {
 
 // Long: one run with its checks.
 func killWithoutIDs(t *testing.T, broker *brokertest.Broker, rows []dataset.Row, inOrder bool) {
-	kills, seed := harness.Number(t, "EDGE_KILLS", 5), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
+	kills, seed := harness.Number(t, "EDGE_KILLS", 3), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d kills, EDGE_TORTURE_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	row := func(i int) *dataset.Row { return &rows[i%len(rows)] }
