@@ -36,7 +36,7 @@ func CheckSetting(ok bool, key string, value any, want string) error {
 	return settingError(fmt.Sprintf("%s: %v: want %s", key, value, want))
 }
 
-// settingError is an ErrConfig whose text says what is out of range.
+// settingError is an ErrConfig whose text names the setting that is out of range.
 type settingError string
 
 func (e settingError) Error() string { return string(e) }

@@ -27,8 +27,8 @@ type Checkpointer interface {
 	Checkpoint(model string, seq uint64, state []byte) error
 }
 
-// checkpointRetry is the pause of what is repeated with each minibatch: after a failed attempt to
-// make room, and after the second of a checkpoint by samples or size.
+// checkpointRetry is the pause after a failed attempt to make room, and after the second failed
+// checkpoint by samples or size: each minibatch would repeat it.
 const checkpointRetry = time.Minute
 
 // MakeRoom requests checkpoints that are not due yet, because the journal is full:
@@ -105,7 +105,7 @@ func (lp *Loop) releaseStep() {
 }
 
 func (lp *Loop) save() error {
-	const seal = 1 << 16 // bytes for what the Checkpointer adds to a state
+	const seal = 1 << 16 // bytes that the Checkpointer adds to a state, at most
 	lp.releaseStep()
 	state, _ := lp.learner.AppendBinary(make([]byte, 0, lp.learner.encodedSize()+seal))
 	lp.beat.Store(resting) // a loop that waits for a slow disk is not stuck: a restart would wait as well

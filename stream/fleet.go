@@ -44,7 +44,7 @@ type fleets struct {
 	inbox *mqtt.Queue[*mqtt.Message]
 	wake  chan struct{} // capacity 1
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	conn    mqtt.Origin
 	members []*fleetMember
 	flooded int // messages that found inbox full

@@ -86,7 +86,7 @@ const (
 	failing
 )
 
-// disk is what the committer knows of the journal's disk.
+// disk is the state of the journal's disk, as the committer knows it.
 type disk struct {
 	took time.Duration // for the last commit
 	told trouble       // as last reported

@@ -246,7 +246,7 @@ func (n *Node) Notify(notice online.Notice) {
 	}
 }
 
-// follow adapts what the node knows of a model to a change of it.
+// follow adapts the node to a change of a model.
 func (n *Node) follow(m *modelState, kind string) {
 	switch kind {
 	case online.NoticeClassAdded, online.NoticeClassRemoved, online.NoticeClassRenamed, online.NoticeCorrected, online.NoticeEventRefused:

@@ -146,7 +146,8 @@ func (r *reporter) birth() {
 	r.final()
 }
 
-// repeat publishes again what follows no change for long.
+// repeat publishes info and the devices of Home Assistant. A connection calls it twice: a broker that
+// has just started may not keep the first messages, and the next change may be days away.
 func (r *reporter) repeat() {
 	r.info()
 	r.announce()

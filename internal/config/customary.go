@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// customary lists keys that other programs have for what is written otherwise here: those of brokers and
+// customary lists keys of other programs that have another name here: those of brokers and
 // clients of MQTT, of Telegraf, Home Assistant and zigbee2mqtt. A section is a path without the names
 // of streams and models.
 var customary = []struct{ section, keys, write string }{

@@ -159,7 +159,7 @@ func (s *survey) add(record []string) bool {
 	return true
 }
 
-// judge sets what the rows say of r, and reports whether they are rows of signals. If they
+// judge sets the facts of r that follow from the rows, and reports whether they are rows of signals. If they
 // are but have words that need values in the configuration, it returns the error that says so.
 func (s *survey) judge(r *Recording) (ok bool, err error) {
 	r.Lacking, r.Relative, r.Sparse = s.lacking, s.latest < clockTimes, 2*s.gaps > s.rows
@@ -238,7 +238,7 @@ func isValue(cell string) bool {
 	return err == nil || csvtext.Missing(cell) || codec.IsCommonWord(cell)
 }
 
-// takeSteps sets what follows from the steps between two rows of a device; false if they are
+// takeSteps sets the facts that follow from the steps between two rows of a device; false if they are
 // no times that rise.
 func (r *Recording) takeSteps(steps []int64) bool {
 	if len(steps) == 0 {

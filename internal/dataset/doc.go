@@ -6,7 +6,7 @@
 // of a Table is the samples of offline training.
 //
 //	file.go        File: the rows of a CSV file, whose cells package csvtext reads
-//	number.go      numbers and what is wrong with others; remedy.go has the advice
+//	number.go      numbers, and the faults of texts that are none; remedy.go has the advice
 //	longformat.go  files with one value a line
 //	format.go      Format: the meaning of the columns; options.go has it from flags,
 //	               configured.go from a configuration

@@ -61,7 +61,7 @@ func (c *Contribution) String() string {
 // topics returns the topics of the fleet.
 func (f *Fleet) topics() membership.Topics { return membership.NewTopics(f.MQTT.BaseTopic, f.Concept) }
 
-// Read returns what the broker keeps of the fleet; of one member if it is not "".
+// Read returns the messages that the broker keeps of the fleet; of one member if it is not "".
 func (f *Fleet) Read(ctx context.Context, member string) (*Retained, error) {
 	topics := f.topics()
 	filters := []string{topics.Filter(), topics.Parts()}

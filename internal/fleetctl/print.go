@@ -65,7 +65,7 @@ func Print(out io.Writer, model, concept string, v *membership.View) error {
 	return err
 }
 
-// published describes what the node has published.
+// published describes the latest contribution of the node.
 func published(v *membership.View) string {
 	switch {
 	case v.Stopped != "":

@@ -55,7 +55,7 @@ type Player struct {
 	explained bool // Waiting was called in this pause
 }
 
-// payloads are how a daemon reads what is published.
+// payloads are the formats in which a daemon reads the published messages.
 type payloads struct {
 	samples, labels *codec.Encoder // of other payloads than those of Sample, and of delayed labels
 	classes         codec.LabelMap // of the labels

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A line is rewritten in its place. What is beyond the margin of a narrow terminal is not
+// A line is rewritten in its place. Text beyond the margin of a narrow terminal is not
 // shown: it would be in a line of its own, which stays.
 const (
 	beginLine = "\r\x1b[K"

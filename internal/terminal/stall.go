@@ -14,7 +14,7 @@ const (
 // stallWriter writes the lines of a log to a writer that may block for any time: a pipe whose
 // reader has stopped, a terminal after Ctrl-S. A call returns when its line is written, but after
 // patience at the latest; until the writer has taken that line, further ones wait in a queue of
-// maxUnread bytes, and what has no room there is dropped and counted.
+// maxUnread bytes, and lines without room there are dropped and counted.
 type stallWriter struct {
 	to     io.Writer
 	report func(lines int) // logs the number of dropped lines

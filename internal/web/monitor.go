@@ -215,7 +215,7 @@ type modelObservations struct {
 	predictTime, learnTime *histogram
 }
 
-// observations returns copies of what was observed so far.
+// observations returns copies of the observations so far.
 func (m *Monitor) observations() observations {
 	m.mu.Lock()
 	defer m.mu.Unlock()

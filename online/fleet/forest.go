@@ -198,7 +198,7 @@ func checkForest(d *wire.Decoder, classes, features int) (trees, leaves int) {
 	return trees, leaves
 }
 
-// readForest reads what follows the sizes, into f unless that is nil.
+// readForest reads the rest of a forest after its sizes, into f unless that is nil.
 func readForest(d *wire.Decoder, trees, leaves, classes, features int, f *model.Forest) {
 	var bias []float32
 	if f != nil {

@@ -15,7 +15,7 @@ const (
 
 // cut is a split of a leaf, chosen among more candidates than that of a leaf that grows.
 type cut struct {
-	gain      float64 // what it takes from the entropy of the labels, in nats times the weight of the samples; −∞ where there is none
+	gain      float64 // decrease of the entropy of the labels, in nats times the weight of the samples; −∞ where there is none
 	feature   int
 	threshold float32
 }

@@ -74,7 +74,7 @@ func (b *Bank) AdoptBasis(p *model.Params, s *model.Scale) error {
 	for i := range b.winY {
 		row := b.winX[i*d : (i+1)*d]
 		for j, v := range row {
-			if x[j] = v; v != model.Missing { // To takes what is not finite as missing
+			if x[j] = v; v != model.Missing { // To takes a number that is not finite as missing
 				x[j] = from.Raw(j, v)
 			}
 		}

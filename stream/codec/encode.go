@@ -295,7 +295,7 @@ func isNumber(text string) bool {
 // it. An index is an entry that is there, or the next one, where selections have made the array.
 func put(in any, path string, v any) (any, error) {
 	if path == "" {
-		if v == any(Every) && in != nil { // what is there is any value
+		if v == any(Every) && in != nil { // any value that is there already
 			return in, nil
 		}
 		return v, nil

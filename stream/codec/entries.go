@@ -227,7 +227,7 @@ func (m marks) find(entry gjson.Result, outer []gjson.Result) []gjson.Result {
 	return found
 }
 
-// under returns the marks of a member of what has the marks outer.
+// under returns the marks of a member of an object that has the marks outer.
 func (m marks) under(key gjson.Result, outer []gjson.Result) []gjson.Result {
 	found := slices.Clone(outer)
 	for i := range found {

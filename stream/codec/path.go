@@ -43,7 +43,7 @@ func checkPath(key, path string) error {
 func isPlain(step string) bool {
 	for i := 0; i < len(step); i++ {
 		if step[i] == '\\' {
-			if i++; i == len(step) { // what follows is literal
+			if i++; i == len(step) { // the next character is literal
 				return false
 			}
 		} else if strings.IndexByte(`*?#@|!{}[]`, step[i]) >= 0 {

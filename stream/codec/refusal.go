@@ -43,8 +43,8 @@ type Refusal struct {
 	Reason Reason
 	Err    error // cause, with its place in the payload
 
-	// Devices are those of what is refused, as in Reading: of an entry, or of all that have a label
-	// in common. None where the payload does not name them.
+	// Devices are those that the refused entry names, as in Reading, or those of all entries that have
+	// a label in common. None where the payload names no device.
 	Devices []string
 }
 

@@ -20,7 +20,7 @@ type echo struct {
 const notRetained = "came back, and the broker does not keep it: does it limit the size or the number of retained messages (EMQX: max_payload_size, max_retained_messages)?"
 
 // connected forgets what the broker has shown in an earlier connection. A publication that it has passed on
-// is no longer asked for: what it keeps of it comes with the retained messages.
+// is no longer asked for: if it keeps it, it comes with the retained messages.
 func (e *echo) connected() {
 	e.fresh = e.fresh && e.passed.IsZero()
 	e.passed, e.kept = time.Time{}, 0

@@ -105,7 +105,7 @@ func (c *tlsConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends what the node sends.
+// CloseWrite ends the direction from the node to the broker.
 func (c *tlsConn) CloseWrite() error { return c.Conn.(*tls.Conn).CloseWrite() }
 
 // brokersAlert returns the alert of TLS by which a broker ended a connection; "" if err is none.

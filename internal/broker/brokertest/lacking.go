@@ -22,7 +22,7 @@ type Lacking struct {
 	Everybody   bool // each member of one is sent each message
 	Unretained  bool // retained messages are not sent to subscriptions with a wildcard
 	Unmarked    bool // retained messages are sent without their mark
-	Unrepeated  bool // what is in flight when a connection ends is lost, and later messages have its identifiers
+	Unrepeated  bool // messages in flight when a connection ends are lost, and later messages have its identifiers
 	Most        int  // retained messages that it keeps; 0: all
 	Clients     int  // connections at once; 0: any number
 	One         bool // it takes all clients for one

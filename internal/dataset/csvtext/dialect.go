@@ -86,7 +86,7 @@ func tableLine(start string, sep rune) int {
 // filled returns the number of separators of a line, but those at its end.
 func filled(line, sep string) int { return strings.Count(strings.TrimRight(line, sep), sep) }
 
-// unquoted returns a line without what is between quotes, which may have separators.
+// unquoted returns a line without its quoted texts, which may have separators.
 func unquoted(line string) string {
 	parts := strings.Split(line, `"`)
 	for i := 1; i < len(parts); i += 2 {

@@ -93,7 +93,7 @@ func clamp(_ *compiler, _ *operand, args []expression) expression {
 	}
 }
 
-// branch is a if the condition is not 0, else b. What the other one is makes no difference.
+// branch is a if the condition is not 0, else b. The value of the other one makes no difference.
 func branch(_ *compiler, _ *operand, args []expression) expression {
 	condition, a, b := args[0], args[1], args[2]
 	return func(m *Memory) float64 {
