@@ -18,7 +18,7 @@ import (
 
 const (
 	fleetEvery   = time.Second           // interval of the checks for due work
-	trickleEvery = 20 * time.Millisecond // interval of looks at the outbox while publications wait for room in it
+	waitingEvery = 20 * time.Millisecond // interval of looks at the outbox while publications wait for room in it
 	fleetAhead   = 16                    // publications in the outbox at which those of a fleet wait
 
 	maxFleetMessages = 4096 // that wait to be read
@@ -168,8 +168,8 @@ func (f *fleets) run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		var more <-chan time.Time
-		if f.trickle() && f.node.client.Conn() != nil { // without a connection the next tick is soon enough
-			more = time.After(trickleEvery)
+		if f.pushWaiting() && f.node.client.Conn() != nil { // without a connection the next tick is soon enough
+			more = time.After(waitingEvery)
 		}
 		select {
 		case <-ctx.Done():
@@ -300,9 +300,9 @@ func (m *fleetMember) replace(all []membership.Publication) {
 	m.waiting = append(m.waiting, all...)
 }
 
-// trickle gives the waiting publications to the outbox, as far as that is nearly empty:
+// pushWaiting gives the waiting publications to the outbox, as far as that is nearly empty:
 // large contributions must not displace predictions. It reports whether some are left.
-func (f *fleets) trickle() (left bool) {
+func (f *fleets) pushWaiting() (left bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.members {

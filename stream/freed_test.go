@@ -44,7 +44,7 @@ func TestPublicationsOfAFleetAreFreed(t *testing.T) {
 	m := &fleetMember{waiting: []membership.Publication{{Topic: "t", Payload: payload}}}
 	f := &fleets{node: n, members: []*fleetMember{m}}
 	payload = nil
-	if f.trickle() {
+	if f.pushWaiting() {
 		t.Fatal("it waits on")
 	}
 	for _, ok := n.outbox.Pop(); ok; {

@@ -11,7 +11,7 @@ import (
 // because the horizons of the fleet knew the same.
 type memberForests struct {
 	on bool
-	duel
+	twoAnswers
 }
 
 // forestLead is the log weight by which the members' forests begin ahead of the own one.

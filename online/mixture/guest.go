@@ -8,15 +8,15 @@ import (
 // guest weighs the answer of a fleet's guest, during the warm-up, and the own one.
 type guest struct {
 	on bool
-	duel
-	forests duel // of its answers with the members' forests and without them
+	twoAnswers
+	forests twoAnswers // of its answers with the members' forests and without them
 }
 
 // StartGuest lets a guest answer, ahead of the own answer unless one has answered before.
 // Its answers with the members' forests and without them begin with the same weight.
 func (m *Mixture) StartGuest() {
 	if !m.guest.on {
-		m.guest = guest{on: true, duel: duel{logw: [2]float64{0, -Ahead}}}
+		m.guest = guest{on: true, twoAnswers: twoAnswers{logw: [2]float64{0, -Ahead}}}
 	}
 }
 

@@ -38,13 +38,13 @@ func TestGuestForestsShare(t *testing.T) {
 func TestGuestRoundTrip(t *testing.T) {
 	m := &Mixture{}
 	m.StartGuest()
-	m.guest = guest{on: true, duel: duel{logw: [2]float64{-1, 0}, pend: [2]float64{-0.25, -2}}, forests: duel{logw: [2]float64{0, -0.5}, pend: [2]float64{-3, -0.125}}}
+	m.guest = guest{on: true, twoAnswers: twoAnswers{logw: [2]float64{-1, 0}, pend: [2]float64{-0.25, -2}}, forests: twoAnswers{logw: [2]float64{0, -0.5}, pend: [2]float64{-3, -0.125}}}
 	var e wire.Encoder
 	m.EncodeGuest(&e)
 	for _, test := range []struct {
 		bytes   int
-		forests duel
-	}{{64, m.guest.forests}, {32, duel{}}} {
+		forests twoAnswers
+	}{{64, m.guest.forests}, {32, twoAnswers{}}} {
 		got, d := &Mixture{}, wire.NewDecoder(e.Buf[:test.bytes], "", errors.New("damaged"))
 		got.StartGuest()
 		want := m.guest

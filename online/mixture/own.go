@@ -22,7 +22,7 @@ import (
 type own struct {
 	*Mixture // it has no order of the labels and no regression; nil: there is no fleet
 
-	fast   duel       // f, of the answers with the fleet and without
+	fast   twoAnswers // f, of the answers with the fleet and without
 	steady [3]float64 // log s, of these and of both mixed by fast, the largest 0
 }
 
@@ -38,7 +38,7 @@ func (m *Mixture) startOwn() {
 	cfg.Chain, cfg.Regression = false, false
 	o := New(cfg, &model.Posterior{})
 	o.take(m)
-	m.own = own{Mixture: o, fast: duel{logw: [2]float64{0, -ownLead}}, steady: [3]float64{0, -ownLead, 0}}
+	m.own = own{Mixture: o, fast: twoAnswers{logw: [2]float64{0, -ownLead}}, steady: [3]float64{0, -ownLead, 0}}
 }
 
 // endOwn goes on with the weights and exponents of the answer without the fleet. It comes
