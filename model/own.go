@@ -23,9 +23,9 @@ func (p *Posterior) mixOwn(dst []float64, ws *Workspace) {
 	}
 }
 
-// recombine stores the answer in dst that the weights and exponents of p give to the parts
-// in ws of the last prediction, of a posterior with that many horizons of a fleet behind
-// those of p.
+// recombine stores in dst the answer by the weights and exponents of p. Its parts are in ws: those
+// of the last prediction, by a posterior that has the horizons of p, and behind them that many of a
+// fleet.
 func (p *Posterior) recombine(dst []float64, fleet int, ws, to *Workspace) {
 	c, horizons := len(dst), len(p.Weights)
 	b, from := &to.forecast, &ws.forecast

@@ -68,11 +68,11 @@ func (cfg *Config) ForestMemory(classes int) uint64 {
 	return cfg.Experts.Forest.sizes(d).Memory(d, classes)
 }
 
-// FleetMemory estimates the memory in bytes that other members of a fleet take, with C
-// classes: each contribution, as it is kept, and all of them with their sums, which are
-// as large as the own sites, and with their forests, before and after a merge, and the tuned
-// weights of the own forest; where the fleet answers for unseen classes, the posterior that
-// does, before and after a merge.
+// FleetMemory estimates the memory in bytes that other members of a fleet take, with C classes. each
+// is that of one contribution as it is kept. all is that of the contributions, and, before and after a
+// merge, of their sums, which are as large as the own sites, of their forests and, where the fleet
+// answers for unseen classes, of the posterior that does; and that of the tuned weights of the own
+// forest.
 func (cfg *Config) FleetMemory(members, classes int) (each, all uint64) {
 	h, m, d := len(cfg.fleetHorizons()), cfg.Inducing, len(cfg.Features)
 	f, packed := cfg.Experts.Forest.sizes(d), h*classes*(m*m+3*m)/2

@@ -27,9 +27,9 @@ type joined struct {
 // help, as on streams that drift, a learner would have to unlearn such a start.
 const clearTrust = 2
 
-// mergeEvent carries out an event of kind Merge. The minibatch that is filling stays open,
-// so that own labels teach the same as without a fleet, to the last bit, but where a common
-// basis may take the place of the own one.
+// mergeEvent carries out an event of kind Merge. The minibatch that is filling stays open, so that
+// own labels teach the same as without a fleet, to the last bit. It is closed where a common basis may
+// take the place of the own one.
 func (l *Learner) mergeEvent(ev *Event, out *Outcome) {
 	m, err := fleet.DecodeMergeWith(ev.State, ev.forests)
 	if err == nil {

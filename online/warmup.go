@@ -128,11 +128,11 @@ func (l *Learner) buildDue() bool {
 // learnt more.
 func (l *Learner) buildStep() int { return min(l.cfg.Batch.MaxSize, maxStep) }
 
-// build makes a new model from the whole warm-up buffer, at the start of a common basis if that is
-// not nil and otherwise under the scaling that preferRanks takes, and learns the buffer in order,
-// Config.Passes times where it has an observation for each inducing point: every pass begins
-// without the sites of the pass before, under its parameters, and all but the first move the kernel
-// alone.
+// build makes a new model and learns the whole warm-up buffer in order. The model begins at start,
+// that of a common basis, or if start is nil under the scaling that preferRanks takes. Where the
+// buffer has an observation for each inducing point, it is learnt Config.Passes times: every pass
+// begins under the parameters of the pass before, without its sites, and all but the first move the
+// kernel alone.
 func (l *Learner) build(start *fleet.Common) error {
 	w := &l.warmup
 	n := w.len()

@@ -20,10 +20,10 @@ func (s *Store) rewrite() error {
 	return s.build(func(db *bbolt.DB) error { return bbolt.Compact(db, old, compactStep) })
 }
 
-// build creates a state file under a temporary name, calls fill to write its
-// contents, and renames it to the store's path, where it replaces the open file,
-// which build closes, or becomes the first file. A crash at any instant leaves
-// either file whole. The caller holds s.write, or has not published s yet.
+// build creates a state file under a temporary name, calls fill to write its contents, and renames
+// it to the store's path. There it replaces the open file, which build closes, or becomes the first
+// file. A crash at any instant leaves either file whole. The caller holds s.write, or has not
+// published s yet.
 func (s *Store) build(fill func(*bbolt.DB) error) error {
 	if s.file != nil {
 		if err := s.checkDestination(); err != nil {

@@ -9,9 +9,9 @@ import (
 	"edge/stream/field"
 )
 
-// LabelWarning describes a class in a file that has another name where it comes on a topic under
-// labels, so that the daemon would learn it as another one, or that is not among the names of a model; "" if there
-// is none. A file has such a word as it is where topics differ (dataset.Format.SetTopicLabels).
+// LabelWarning describes a class in a file that the daemon would not learn as that: on a topic under
+// labels it has another name, or it is not among the names of the model. "" if there is none. A file
+// has such a word as it is where topics differ (dataset.Format.SetTopicLabels).
 func (c *Config) LabelWarning(model string, classes []string) string {
 	for _, l := range c.Labels {
 		if l.Model != "" && l.Model != model {

@@ -172,8 +172,8 @@ func (s *survey) judge(r *Recording) (ok bool, err error) {
 	return s.words == nil, s.words
 }
 
-// sort takes columns that rise with every row, or are the label in other words, from the signals, and a label
-// that no flag names and whose values are numbers and hardly classes to them.
+// sort removes from the signals the columns that rise with every row, or are the label in other words. It adds
+// a label to them that no flag names, if its values are numbers and hardly classes.
 func (s *survey) sort(r *Recording, f Format) {
 	if s.rows >= risingRows {
 		var signals []string

@@ -9,10 +9,12 @@ import (
 	"edge/stream/field"
 )
 
-// Warning describes what a user should check: that the first line is taken for a sample, although
-// no flag has it, that columns are taken for a model's features by their order, that a feature
-// rises with every row, that one is the label in other words, and that a value seems to stand for a
-// missing one; "" otherwise. It knows of the rows that Next has read.
+// Warning describes what a user should check, by the rows that Next has read; "" for nothing:
+//
+//   - the first line is taken for a sample, although no flag says so;
+//   - columns are taken for a model's features by their order;
+//   - a feature rises with every row, or is the label in other words;
+//   - a value seems to stand for a missing one.
 func (d *File) Warning() string {
 	return both(d.guesses(), both(d.risingWarning(), both(d.tellingWarning(), d.fillerWarning())))
 }

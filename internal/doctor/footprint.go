@@ -179,10 +179,9 @@ func modelsLearnt(cfg *config.Config) (map[string]learntModel, error) {
 	return counts, nil
 }
 
-// residentSize estimates the largest memory of a model with C classes: the factors of
-// the posterior with its sites three times (the learner's and two snapshots), H·C·M²
-// each, and half of that for the sites that a refused step restores, its buffers, the
-// scratch of a step, and the forest.
+// residentSize estimates the largest memory of a model with C classes: the factors of the posterior
+// with its sites, H·C·M², three times (the learner's and two snapshots); half of that for the sites
+// that a refused step restores; the buffers, the scratch of a step, and the forest.
 func residentSize(cfg online.Config, classes int) uint64 {
 	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
 	n, d := uint64(max(cfg.Window, cfg.Batch.MaxSize)+cfg.Batch.MaxSize), uint64(len(cfg.Features))

@@ -30,8 +30,8 @@ func (l *Learner) renew(n uint64) {
 }
 
 // growAnew grows tree t anew from the stored samples. A leaf of the new tree begins with the mean
-// weights that its samples had in the old one, so that their answers stay nearly as they are, and
-// with a small part of their squares, so that it soon learns what tells it from the others.
+// weights that its samples had in the old one: their answers stay nearly as they are. Of the squares
+// of the gradients it takes over a small part: it soon learns what tells it from the other leaves.
 //
 // A tree stays as it is if more than a tenth of what it has learnt is in leaves without stored
 // samples: it knows classes, or a range, to which the stream may return.

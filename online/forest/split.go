@@ -188,11 +188,11 @@ func (s *splitter) collect(places []uint8, leaf uint8) {
 	}
 }
 
-// choose draws K features that differ in the leaf, a missing one from a known one, and for each a
-// threshold between its extremes, or with the share of the missing ones the one between them and the
-// known ones. It keeps the candidate with the least entropy of the labels, whatever it gains: a first
-// threshold gains nothing where two features decide together.
-// It reports whether there is one.
+// choose draws K features whose values differ in the leaf, where a missing one differs from a known
+// one. For each it draws a threshold: between the extremes of the values or, with a probability that
+// is the share of the missing ones, between these and the known ones. It keeps the candidate with the
+// least entropy of the labels, whatever it gains: a first threshold gains nothing where two features
+// decide together. It reports whether there is one.
 func (s *splitter) choose(r *ring, random *random) bool {
 	if len(s.slots) < minSplit || growthOf(s.slots, r).class != mixed {
 		return false

@@ -12,9 +12,8 @@ import (
 // learnt too slowly, or the members may know an earlier part of the stream: the answer
 // without the fleet is better then.
 //
-// Their mixture by the evidence of the latest labels is a third answer, and the three are
-// weighted by the evidence of many labels, since few do not show an answer that is always a
-// little better:
+// Their mixture by the evidence of the latest labels is a third answer. The three are weighted by the
+// evidence of many labels, since few do not show which answer is always a little better:
 //
 //	p = s_1·p_with + s_2·p_without + s_3·(f·p_with + (1 − f)·p_without)
 //

@@ -1,9 +1,8 @@
 package field
 
-// Kind is the kind of YAML node that a value is written as. A type with several forms
-// has the method Form(Kind) any, which returns a pointer to the part that a node of this
-// kind sets, nil where there is none, and Forms() string, which lists the forms for an
-// error.
+// Kind is the kind of YAML node that a value is written as. A type with several forms has two
+// methods: Form(Kind) any returns a pointer to the part that a node of this kind sets, nil where
+// there is none; Forms() string lists the forms for an error.
 type Kind int
 
 // Kinds of nodes.

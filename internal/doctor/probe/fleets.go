@@ -19,9 +19,9 @@ const (
 	limitOfSize = "raise the broker's limit (mosquitto: message_size_limit, max_packet_size; EMQX: max_packet_size, and max_payload_size of retainer)"
 )
 
-// fleets tests for each member of a fleet whether the broker keeps a retained message of
-// the size of a contribution, and sends it to subscriptions with a wildcard, and for each
-// follower whether it sends that of a member. Brokers acknowledge messages that they drop, and
+// fleets tests the broker for each model in a fleet. For a member: whether the broker keeps a
+// retained message of the size of a contribution, and sends it to subscriptions with a wildcard. For
+// a follower: whether it sends that of a member. Brokers acknowledge messages that they drop, and
 // grant subscriptions for which they send nothing.
 func (p *probe) fleets(ctx context.Context) error {
 	for _, name := range field.Names(p.cfg.Models) {
