@@ -355,7 +355,7 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 	lp.finished(size)
 }
 
-// report reports the outcome of a record.
+// report publishes the changes that a record has made, and then sends the notices about them.
 func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
 	if out.Change != "" || out.Calibrated != "" {
 		lp.newer = true

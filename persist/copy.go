@@ -74,7 +74,7 @@ type commitID struct {
 	redo  redo
 }
 
-// newestCommit returns the newest commit in a file.
+// newestCommit identifies the newest commit of a file by its meta pages and its redo log.
 func newestCommit(file io.ReaderAt) (id commitID) {
 	id.read, _ = file.ReadAt(id.metas[:], 0) // a shorter result differs from a complete one
 	m := newestMeta(file)

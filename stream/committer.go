@@ -282,7 +282,7 @@ func (c *committer) commitPart(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// needsCommit reports whether the group needs a commit.
+// needsCommit reports whether the group, or the set of unconfirmed messages, has to be committed.
 func (c *committer) needsCommit() bool { return c.group.needsCommit() || c.unconfirmed.needsCommit }
 
 // commitGroup commits the group, acknowledges its messages in the order of receipt and

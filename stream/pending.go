@@ -102,7 +102,8 @@ func (s *pendingStore) clock(now time.Time) time.Duration { return s.base + now.
 // len returns the number of samples that wait for their label.
 func (s *pendingStore) len() int { return s.unlabelled.Len() }
 
-// list returns the list of a sample.
+// list returns the list that holds a sample: of those that are kept for a correction, or of those
+// that wait for their label.
 func (s *pendingStore) list(p *pendingSample) *list.List {
 	if p.sample.Label != "" {
 		return &s.labelled

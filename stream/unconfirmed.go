@@ -65,7 +65,7 @@ type unconfirmed struct {
 	committed online.Taken // content of the last commit
 }
 
-// unconfirmedMessage is a message in the set.
+// unconfirmedMessage is a received message that the broker may send again.
 type unconfirmedMessage struct {
 	id     uint16
 	key    uint64 // identity of topic and payload

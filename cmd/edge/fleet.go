@@ -314,7 +314,7 @@ func checkMember(name string) error {
 	return nil
 }
 
-// fleetOf returns the fleet of a model.
+// fleetOf returns the fleet of a model at the broker of the configuration.
 func fleetOf(cfg *config.Config, model string) *fleetctl.Fleet {
 	m := cfg.Models[model]
 	return &fleetctl.Fleet{MQTT: cfg.MQTT, Concept: m.Fleet.Concept, Limit: int(m.Fleet.MaxMessage)}

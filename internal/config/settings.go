@@ -38,13 +38,13 @@ func (c *Config) Settings() Settings {
 // PackedSettings are Settings in a small part of their memory, as JSON.
 type PackedSettings []byte
 
-// Pack returns s packed.
+// Pack returns the settings as JSON.
 func (s Settings) Pack() PackedSettings {
 	p, _ := json.Marshal(s) // strings alone
 	return p
 }
 
-// Unpack returns the settings.
+// Unpack returns the settings that Pack has written.
 func (p PackedSettings) Unpack() Settings {
 	var s Settings
 	_ = json.Unmarshal(p, &s) // Pack wrote it

@@ -33,7 +33,8 @@ type exports struct {
 	dir   string
 }
 
-// path returns the path of an export of a model.
+// path returns the file of an export of a model. It refuses a name that does not fit into the name of
+// a file, or that stands for a checkpoint of the store.
 func (e exports) path(model, name string) (string, error) {
 	if !exportName.MatchString(name) || name == newestName || name == olderName {
 		return "", fmt.Errorf("export %.80q: want a name of 1 to 64 of a-z 0-9 _ -, and neither %s nor %s", name, newestName, olderName)

@@ -90,7 +90,7 @@ const labelColumn = "label"
 // OriginColumns are the first columns of the samples that edge windows prints.
 var OriginColumns = []string{"id", "time", deviceColumn}
 
-// begins reports whether names begin with others.
+// begins reports whether names begin with others, and have more behind them.
 func begins(names, others []string) bool {
 	return len(names) > len(others) && slices.Equal(names[:len(others)], others)
 }

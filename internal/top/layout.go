@@ -71,7 +71,7 @@ func (l *layout) row(segments ...segment) string {
 // fit cuts a text to a width.
 func fit(s string, width int) string { return ansi.Truncate(s, width, "…") }
 
-// lines returns the lines of v.
+// lines returns the lines of text that show v.
 func (l *layout) lines(v *view) []string {
 	l.width = max(l.width, minWidth)
 	lines := []string{l.title(v)}

@@ -57,7 +57,7 @@ type share struct {
 	class uint8
 }
 
-// add adds a prediction.
+// add counts the class of a prediction in the band of its time. name is that of the device.
 func (t *timelines) add(name, class string, s *stream.Prediction, now time.Time) {
 	if t.devices == nil {
 		t.devices, t.start, t.width, t.names = map[string]*device{}, now, shortestBand, []string{"other classes"}

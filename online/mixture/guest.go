@@ -20,7 +20,7 @@ func (m *Mixture) StartGuest() {
 	}
 }
 
-// EndGuest ends the guest.
+// EndGuest removes the guest and its weights.
 func (m *Mixture) EndGuest() { m.guest = guest{} }
 
 // GuestLead is the log of the odds of the guest's answer, Ahead at most either way.

@@ -35,7 +35,7 @@ func (c *cells) note(name, text string) {
 // text returns the text of mark i.
 func (c *cells) text(i int) (string, bool) { return c.texts[i], c.texts[i] != "" }
 
-// feature sets feature i.
+// feature reads the text of feature i. It refuses a second one.
 func (c *cells) feature(i int, text string) *Refusal {
 	if c.have[i] {
 		return Refuse(Repeated, "feature %.40q occurs twice", c.names[i])

@@ -219,7 +219,7 @@ func (r *rule) unknown(x []float64, text string) *Refusal {
 // spellings are characters for which numbers and units have others of the same meaning.
 var spellings = strings.NewReplacer("℃", "°C", "℉", "°F", "º", "°", "−", "-", "μ", "µ", "\u2126", "Ω")
 
-// oneSpelling returns a text in one of its spellings.
+// oneSpelling replaces those characters of a text for which there are others of the same meaning.
 func oneSpelling(text string) string {
 	if strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return text

@@ -244,7 +244,8 @@ func firstTwice(names []string) string {
 	return ""
 }
 
-// checkInputs checks a stream with inputs.
+// checkInputs checks the inputs of a stream. The stream must not have a key that its inputs have of
+// their own.
 func (s *Stream) checkInputs() error {
 	own := DefaultStream()
 	none := func(ok bool, key string, value any) error {

@@ -243,7 +243,7 @@ func spellings(own []string, members []MemberView) (all [][]string) {
 	return all
 }
 
-// state returns the state.
+// state returns the state of the member, whose model has the figures of.
 func (m *Member) state(now time.Time, of Model) State {
 	switch {
 	case m.cfg.Follows():

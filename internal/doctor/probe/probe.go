@@ -160,7 +160,7 @@ func (p *probe) user() string {
 // errConnect is a connection that the broker or the network refuses.
 var errConnect = errors.New("connect")
 
-// connect connects to the broker.
+// connect returns a connection to the broker. The error is errConnect, unless ctx has ended.
 func (p *probe) connect(ctx context.Context, o broker.Options) (*broker.Client, error) {
 	c, err := broker.Dial(ctx, p.cfg.MQTT, o)
 	if err != nil && ctx.Err() == nil {

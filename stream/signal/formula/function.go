@@ -36,7 +36,7 @@ func functions() map[string]function {
 	}
 }
 
-// call returns the expression of a call.
+// call compiles a call. An unknown function, or a wrong number of arguments, is an error.
 func (c *compiler) call(o *operand) expression {
 	f, ok := c.functions[o.Name]
 	if !ok {
