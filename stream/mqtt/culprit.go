@@ -113,5 +113,7 @@ func (c *culprit) ended(oldest *Publication, n int, soon bool) bool {
 	return true
 }
 
-// endedOtherwise notes the end of a connection for another reason.
-func (c *culprit) endedOtherwise() { c.single, c.proving, c.ends = 0, 0, 0 }
+// endedOtherwise notes the end of a connection over which the broker has acknowledged all
+// publications but those of QoS 0. The next ones are proven, unproven in number: 0 if none of
+// QoS 0 can have been the cause.
+func (c *culprit) endedOtherwise(unproven int) { c.single, c.proving, c.ends = 0, unproven, 0 }

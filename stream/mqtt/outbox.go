@@ -303,10 +303,11 @@ func (o *Outbox) requeue(conn link) {
 // those that it has not answered. It reports whether the oldest one has ended too many.
 func (o *Outbox) accuse(conn link, unanswered []flight) bool {
 	if len(unanswered) == 0 {
-		o.culprit.endedOtherwise()
-		if o.blind { // any of them may have been the cause: the next connection proves each
-			o.culprit.proving = o.window
+		unproven := 0
+		if o.blind { // any of them may have been the cause
+			unproven = o.window
 		}
+		o.culprit.endedOtherwise(unproven)
 		return false
 	}
 	m, again := unanswered[0].m, o.culprit.proving > 0
