@@ -258,5 +258,5 @@ func (c *committer) apply(o *mutation, repeated bool) {
 		o.reply.fail(err)
 		return
 	}
-	c.group.afterCommit = append(c.group.afterCommit, func() { o.reply.ok(done()) })
+	c.group.onCommit(func() { o.reply.ok(done()) })
 }

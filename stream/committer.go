@@ -231,15 +231,10 @@ func (c *committer) mark(m *modelState, bits uint64) {
 // message was committed.
 func (c *committer) add(ctx context.Context, it *item) bool {
 	now := time.Now()
-	c.group.items = append(c.group.items, it)
-	c.group.bytes += it.bytes
-	c.outdate(it.outdated)
+	c.group.add(it)
 	repeated, records := c.unconfirmed.isRepetition(it.msg), c.group.recorded
 	if it.mutation != nil {
 		c.apply(it.mutation, repeated)
-	}
-	if it.msg.QoS > 0 {
-		c.group.unacked++
 	}
 	for i := range it.examples {
 		e := &it.examples[i]

@@ -29,7 +29,7 @@ type group struct {
 	order         []recordKey                   // keys of pending, in order of their first change
 	marks         []online.Mark
 	windows       []online.Windows
-	afterCommit   []func()      // called after the commit
+	afterCommit   []func()      // see onCommit
 	previousMarks []online.Mark // for rollback
 }
 
@@ -53,6 +53,21 @@ func (g *group) observeLags() {
 		l.of.lag.Store(&lag)
 	}
 }
+
+// add adds a message, and the removal of the stored windows that it makes outdated.
+func (g *group) add(it *item) {
+	g.items = append(g.items, it)
+	g.bytes += it.bytes
+	if it.msg.QoS > 0 {
+		g.unacked++
+	}
+	for _, stream := range it.outdated {
+		g.windows = append(g.windows, online.Windows{Stream: stream})
+	}
+}
+
+// onCommit lets f be called once the group is committed.
+func (g *group) onCommit(f func()) { g.afterCommit = append(g.afterCommit, f) }
 
 func (g *group) needsCommit() bool {
 	return len(g.records)+len(g.order)+len(g.marks)+len(g.windows) > 0

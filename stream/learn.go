@@ -173,7 +173,7 @@ func (c *committer) setLabel(m *modelState, one pendingSample, before *pendingSa
 	one.stored = before != nil && before.stored
 	if before != nil && before.fresh && c.onLabel != nil {
 		seq, label := before.seq, e.label
-		c.group.afterCommit = append(c.group.afterCommit, func() { c.onLabel(m.Name, seq, label) })
+		c.group.onCommit(func() { c.onLabel(m.Name, seq, label) })
 	}
 	if !m.last.none && (e.id == codec.LastID || m.last.sample.Key == one.sample.Key) {
 		m.last.sample.Label, m.last.sample.By = e.label, by

@@ -107,7 +107,7 @@ func (it *item) asked(stay bool) {
 func (c *committer) ask(m *modelState, q *Query, key uint64, now time.Time) {
 	q.key, q.Asked, q.Expires = key, now, now.Add(m.Pending.TTL)
 	m.queries.add(q)
-	c.group.afterCommit = append(c.group.afterCommit, func() { c.report.query(m, q) })
+	c.group.onCommit(func() { c.report.query(m, q) })
 }
 
 // query publishes a query.

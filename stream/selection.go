@@ -237,5 +237,5 @@ func (c *committer) answer(m *modelState, r selectionResult, err error) {
 	if err != nil {
 		v.Status, v.Error = "error", err.Error()
 	}
-	c.group.afterCommit = append(c.group.afterCommit, func() { c.report.respond("label", v) })
+	c.group.onCommit(func() { c.report.respond("label", v) })
 }

@@ -42,13 +42,6 @@ func (st *stage) inherit(old *stage) error {
 	return st.restore(old.state())
 }
 
-// outdate adds the removal of stored windows to the group.
-func (c *committer) outdate(streams []string) {
-	for _, name := range streams {
-		c.group.windows = append(c.group.windows, online.Windows{Stream: name})
-	}
-}
-
 // storeWindows stores the windows of all stages after the worker has ended and all that
 // it made is committed. The next node, or the next process, continues from them.
 func (c *committer) storeWindows(ctx context.Context) {
