@@ -35,14 +35,17 @@ each. Speed and strength change with each stay in a state, so that single rows
 say little. The order of the labels is not used: each state lasts for seconds.
 
 With --fleet N nodes learn together over the broker: the last but one comes late,
-the last sends random labels. Each honest node has a twin that learns the same rows
-alone, and one device learns the rows of all. At the end all predict the same rows,
-which none has learnt. Without FILE a row has 30 features of 20 rows of such an
-accelerometer, and each row is of another stay. Rows come in rounds of 48 a node, the
-next one once all have learnt and exchanged the last: after 6 rounds, half a minute,
-it ends. With --for no round begins after that time, and the late node comes in its
-middle; four rounds are the least, and a slow machine ends the last one and judges
-after it. Ctrl-C ends it in the same way, a second one at once.
+the last sends random labels. For each of the others, and the one that comes late,
+a node without a fleet learns the same rows, and one device learns the rows of all.
+At the end all predict the same rows, which none has learnt. Without FILE a row has
+30 features of 20 rows of such an accelerometer, and each row is of another stay.
+
+The rows of a fleet come in rounds of 48 a node. The next round begins once all have
+learnt the last one and exchanged what it taught them. The demo ends after 6 rounds,
+half a minute. With --for no round begins after that time, and the late node comes in
+the middle of it. Four rounds are the least. On a slow machine the last round ends
+later, and the nodes are judged after it. Ctrl-C ends it in the same way, a second
+one at once.
 
 FILE in place of the simulated rows is shuffled: what drifts in it is not seen. A
 quarter of its labelled rows, 300 at most, judges the nodes; of the others each node

@@ -14,7 +14,7 @@ func newPredictCommand() *cobra.Command {
 	var p predict.Options
 	cmd := &cobra.Command{
 		Use:   "predict --state DB FILE",
-		Short: "Class probabilities for the rows of a file, as JSON lines",
+		Short: "Print class probabilities for the rows of a file, as JSON lines",
 		Long: `predict answers each row of a CSV file, or of the standard input as -, by what a
 model has learnt; it learns nothing. The header names the columns: those that
 are the model's features are taken, in any order, and an empty cell is averaged
