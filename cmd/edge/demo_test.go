@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"edge/internal/exit"
@@ -98,5 +100,34 @@ func TestDemoOfClosedOutput(t *testing.T) {
 		if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 			t.Errorf("edge demo %v leaves %v, %v", flags, left, err)
 		}
+	}
+}
+
+// The second Ctrl-C ends a demo at once, and leaves no state file.
+func TestDemoEndsAtTheSecondSignal(t *testing.T) {
+	folder := t.TempDir()
+	cmd := harness.Command(t, "demo", "--fleet", "3")
+	cmd.Env = append(os.Environ(), "TMPDIR="+folder)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for _, line := range []string{"end it: Ctrl-C", "Ctrl-C again"} {
+		for lines.Scan() && !strings.Contains(lines.Text(), line) {
+		}
+		cmd.Process.Signal(os.Interrupt)
+	}
+	for lines.Scan() {
+	}
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGINT) {
+		t.Errorf("it exits with %d", code)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v, %v", left, err)
 	}
 }

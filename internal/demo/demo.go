@@ -7,6 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 	"time"
 
 	"edge/internal/broker/embedded"
@@ -58,6 +61,7 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 		return fmt.Errorf("demo: %w", err)
 	}
 	defer os.RemoveAll(folder)
+	defer removeAtSecond(folder)()
 	broker, err := embedded.Start("127.0.0.1:0", embedded.Options{})
 	if err != nil {
 		return err
@@ -68,6 +72,26 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 		return d.runFleet(ctx, at, out, errOut)
 	}
 	return d.runNode(ctx, at, out, errOut)
+}
+
+// removeAtSecond removes a folder at the second SIGINT or SIGTERM, and ends the process as that
+// signal would, until stop is called.
+func removeAtSecond(folder string) (stop func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		<-signals // it ends the context of the command
+		if second, ok := (<-signals).(syscall.Signal); ok {
+			os.RemoveAll(folder)
+			os.Exit(128 + int(second))
+		}
+	})
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+		waiting.Wait()
+	}
 }
 
 // runNode runs the demo of one node.
