@@ -16,6 +16,7 @@ import (
 
 	"edge/internal/dataset/csvtext"
 	"edge/online"
+	"edge/stream/codec"
 	"edge/stream/field"
 )
 
@@ -335,7 +336,7 @@ func (d *File) at(i int, problem string) error {
 // notUTF8 describes names and labels that a configuration and MQTT would change.
 const notUTF8 = "which is not UTF-8: convert the file, if it is from Windows by iconv -f WINDOWS-1252 -t UTF-8"
 
-// checkLabel returns an error for a label that is not UTF-8, or too long for a model.
+// checkLabel returns an error for a label that is not UTF-8, or that no model takes.
 func (d *File) checkLabel(at int, text string) error {
 	switch {
 	case !utf8.ValidString(text):
@@ -344,6 +345,8 @@ func (d *File) checkLabel(at int, text string) error {
 		return d.at(at, fmt.Sprintf("the label is an object of JSON: %s; --label names another column%s", field.Quote(text), d.fromObjects(at)))
 	case len(text) > online.MaxLabel:
 		return d.at(at, fmt.Sprintf("the label has %d bytes, and %d are possible: %s; --label names another column", len(text), online.MaxLabel, field.Quote(text)))
+	case codec.HasControl(text):
+		return d.at(at, "the label has a control character, which a daemon refuses: "+field.Quote(text)+": write it without; --label names another column")
 	}
 	return nil
 }

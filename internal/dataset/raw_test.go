@@ -259,6 +259,7 @@ func TestRawFilesAreRefused(t *testing.T) {
 		"several tables":             {window, Format{}, "_time,x,y,label\n1,1,1,a\n_time,x,y,label\n2,1,1,a\n", `data.csv:3:1: column "_time": the header occurs again: the file has several tables; awk 'NR==1 {h=$0}`},
 		"a time that is none":        {window, Format{}, "t,x,y,label\n1,1,1,a\nsoon,1,1,a\n", `data.csv:3:1: column "t": "soon" is no time: want seconds, or 2026-11-22T17:00:00Z`},
 		"date and time apart":        {window, Format{}, "Date;Time;x;y;label\n22.11.2026;17:00:00;1;1;a\n", `data.csv:2:12: column "Time": "17:00:00" is no time: want seconds, or 2026-11-22T17:00:00Z; sed -E 's/"?;"?/ /' FILE >FILE.csv makes one column of date and time, and --time 1 names it`},
+		"a label with a tab":         {window, Format{}, "t,x,y,label\n1,1,1,a\n2,1,1,a\tb\n", `data.csv:3:7: the label has a control character, which a daemon refuses: "a\tb"`},
 		"a Latin-1 label":            {window, Format{}, "t,x,y,label\n1,1,1,a\n2,1,1,a\xe4\n", `data.csv:3:7: the label is "a\xe4", which is not UTF-8: convert the file`},
 		"a word":                     {window, Format{}, "t,x,y,label\n1,opne,1,a\n", `data.csv:2: signal "x" is "opne": want a number, or one of true, false, on, off, open, closed, online, offline; did you mean "on"?`},
 		"a signal twice":             {window, Format{}, "t,x,y,x,label\n1,1,1,1,a\n", `data.csv:1: two columns are called "x", a signal: rename the one that is none`},
