@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -143,6 +144,19 @@ func NodeName(host string) string {
 	}, strings.ToLower(host))
 	if name = strings.Trim(name, "-"); name == "" {
 		return "edge"
+	}
+	return name
+}
+
+// MaxName bounds the bytes of the name of a model, and of a stream with signals: persist takes that many.
+const MaxName = 64
+
+// ModelName converts the name of a data file to one for a model and its stream: as NodeName does, cut to
+// MaxName bytes, and with -data after a level of the node's own topics.
+func ModelName(file string) string {
+	name := NodeName(file)
+	if name = strings.TrimRight(name[:min(len(name), MaxName)], "-"); slices.Contains(nodeTopics, name) {
+		name += "-data"
 	}
 	return name
 }

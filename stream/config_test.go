@@ -184,3 +184,12 @@ func threeFeatures() codec.Stream {
 	s.Features = []string{"rms", "kurtosis", "peak_hz"}
 	return s
 }
+
+func TestModelName(t *testing.T) {
+	long := strings.Repeat("x", MaxName-1)
+	for file, want := range map[string]string{"Room 1": "room-1", "LOG": "log-data", "cursor": "cursor-data", "log-1": "log-1", "": "edge", long + " 2": long, long + "yz": long + "y"} {
+		if got := ModelName(file); got != want {
+			t.Errorf("ModelName(%q) = %q, want %q", file, got, want)
+		}
+	}
+}

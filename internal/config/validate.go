@@ -32,8 +32,8 @@ func (c *Config) Validate() error {
 		errs.add("streams", "want at least one, with topics and features")
 	}
 	for _, name := range field.Names(c.Streams) {
-		if stage := c.Streams[name].StageConfig(); stage.Set() && len(name) > maxName {
-			errs.add("streams."+name, "the name has %d bytes, and the state file takes %d of a stream with signals", len(name), maxName)
+		if stage := c.Streams[name].StageConfig(); stage.Set() && len(name) > stream.MaxName {
+			errs.add("streams."+name, "the name has %d bytes, and the state file takes %d of a stream with signals", len(name), stream.MaxName)
 		}
 	}
 	if len(c.Models) == 0 {
@@ -93,8 +93,6 @@ func (c *Config) Validate() error {
 	return c.checkNode()
 }
 
-const maxName = 64 // bytes of the name of a model, and of a stream with signals, as persist stores them
-
 // checkModel returns the errors of a model, each with its key.
 func (c *Config) checkModel(name string) error {
 	var errs problems
@@ -102,8 +100,8 @@ func (c *Config) checkModel(name string) error {
 	if !topic.IsName(name) {
 		errs.add(key, "the name is a level of topics: want [a-z0-9_-]")
 	}
-	if len(name) > maxName {
-		errs.add(key, "the name has %d bytes, and the state file takes %d", len(name), maxName)
+	if len(name) > stream.MaxName {
+		errs.add(key, "the name has %d bytes, and the state file takes %d", len(name), stream.MaxName)
 	}
 	learner, err := c.Learner(name)
 	if err != nil {

@@ -131,13 +131,13 @@ func (d *Config) runNode(ctx context.Context, at site, out, errOut io.Writer) er
 		player = sensor
 	}
 	show.begin(at.broker, daemon.PageURL())
-	curve, took, err := play(ctx, daemon, stream.NodeName(sensors.name), player, cfg.MQTT, show)
+	curve, took, err := play(ctx, daemon, stream.ModelName(sensors.name), player, cfg.MQTT, show)
 	if unfinished(err) {
 		at.log.Warn("this machine is too busy: the demo ended before the last samples were learnt; the summary does not include them")
 	} else if err != nil {
 		return err
 	}
-	result, err := report.New(sensors.name, daemon.Loop(stream.NodeName(sensors.name)).Learner(), curve, took)
+	result, err := report.New(sensors.name, daemon.Loop(stream.ModelName(sensors.name)).Learner(), curve, took)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (d *Config) runNode(ctx context.Context, at site, out, errOut io.Writer) er
 		return terminal.PrintJSON(out, result)
 	}
 	err = report.Print(out, []*report.Report{result})
-	if rows := daemon.Stats().Streams[stream.NodeName(sensors.name)].Signals; rows != nil {
+	if rows := daemon.Stats().Streams[stream.ModelName(sensors.name)].Signals; rows != nil {
 		fmt.Fprintf(out, "%d rows: %d windows of %d rows, of which %d were labelled (%d late, %d gaps, %d mixed)\n", rows.Rows, rows.Samples, windowRows, result.Samples, rows.Late, rows.Gaps, rows.Mixed)
 	}
 	return err

@@ -60,7 +60,7 @@ func (f *fleetDemo) startNode(running context.Context, name string, as role) (*f
 	if err != nil {
 		return nil, exit.With(exit.Config, fmt.Errorf("demo: %w", err))
 	}
-	n := &fleetNode{name: name, role: as, model: stream.NodeName(f.sensors.name), topic: "sensors/" + name, served: make(chan error, 1)}
+	n := &fleetNode{name: name, role: as, model: stream.ModelName(f.sensors.name), topic: "sensors/" + name, served: make(chan error, 1)}
 	if n.daemon, err = daemon.New(cfg, f.log.With("node", name), n.predicted); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (f *fleetDemo) nodeConfig(name string, as role) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := stream.NodeName(f.sensors.name)
+	of := stream.ModelName(f.sensors.name)
 	in, m := c.Streams[of], c.Models[of]
 	in.Topics = []string{"sensors/" + name}
 	m.Pending.Max = 0

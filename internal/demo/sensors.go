@@ -109,7 +109,7 @@ func vibrationStream() codec.Stream {
 // config returns the configuration of a daemon that learns from the sensors.
 func (d *Config) config(at site) (*config.Config, error) {
 	c, s := config.Default(), at.sensors
-	name := stream.NodeName(s.name)
+	name := stream.ModelName(s.name)
 	in, m := codec.DefaultStream(), config.DefaultModel()
 	if d.Signals {
 		in = vibrationStream()

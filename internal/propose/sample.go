@@ -38,7 +38,7 @@ func sample(ctx context.Context, paths []string, data *dataset.Options, signals 
 	var to sections
 	files := map[string]string{} // by stream
 	for _, path := range paths {
-		name := stream.NodeName(dataset.BaseName(path))
+		name := stream.ModelName(dataset.BaseName(path))
 		if before := files[name]; before != "" {
 			return nil, fmt.Errorf("the streams of %s and %s would both be called %s: rename a file, or name it by a link (ln -s)", before, path, name)
 		}
@@ -84,7 +84,7 @@ func (to *sections) writeSamples(ctx context.Context, path string, data *dataset
 			return errors.New(path + `: column "` + key + `" would be a feature, and a payload has a key of this name: --ignore ` + key + " leaves the column out; a feature needs another name in the file")
 		}
 	}
-	name, topic := stream.NodeName(d.Name), dataset.Topic(d.Name)
+	name, topic := stream.ModelName(d.Name), dataset.Topic(d.Name)
 	features := "features: " + config.Flow(d.Features)
 	if reflect.DeepEqual(d.Features, codec.Stream{Dimension: len(d.Features)}.FeatureNames()) {
 		features = fmt.Sprintf("dimension: %d", len(d.Features))
@@ -138,7 +138,7 @@ func shellWord(text string) string {
 // write writes the stream of a file of signals, and its model.
 func (s *signalStream) write(path string, to *sections) {
 	streams := &to.streams
-	name, topic := stream.NodeName(dataset.BaseName(path)), dataset.Topic(dataset.BaseName(path))
+	name, topic := stream.ModelName(dataset.BaseName(path)), dataset.Topic(dataset.BaseName(path))
 	fmt.Fprintf(streams, "  %s:\n", name)
 	if s.Device != "" {
 		fmt.Fprintf(streams, "    topics: %s\n    topic_template: %s\n", config.Flow([]string{topic + "/+"}), word(topic+"/{device}"))

@@ -46,6 +46,19 @@ func TestSampleOfOneName(t *testing.T) {
 	}
 }
 
+// A file may have a name that a model cannot have.
+func TestSampleOfReservedName(t *testing.T) {
+	for _, file := range []string{"log.csv", "State.csv", strings.Repeat("x", 100) + ".csv"} {
+		text, err := sample(t.Context(), []string{harness.TableFile(t, file, 20)}, new(dataset.Options), nil, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := config.Parse("the sample", text, nil); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
 // A file in which labels alone are missing has no missing features.
 func TestSampleOfMissingLabels(t *testing.T) {
 	for rows, want := range map[string]bool{"1,2,x\n3,4,\n": false, "1,2,x\n3,,y\n": true} {
