@@ -20,6 +20,7 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 		text = fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i))
 	}
 	_, err := strconv.ParseFloat(cell, 64)
+	_, isTime := signal.ParseTime(cell, time.UTC)
 	switch header, named, table := d.perhapsHeader(record), d.nameColumn(record), d.tableBelow(); {
 	case table != "":
 		text = table
@@ -33,10 +34,8 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 		text += header
 	case strings.ContainsRune(cell, 0):
 		text = "; it " + dropNUL
-	case d.names != nil && strings.Contains(cell, ":") && contains(timeColumns, d.names[i]):
-		if _, read := signal.ParseTime(cell, time.UTC); !read {
-			text += "; a column of times has seconds, or 2026-11-22T17:00:00Z" + csvtext.TimeCommand(cell)
-		}
+	case !isTime && d.names != nil && strings.Contains(cell, ":") && contains(timeColumns, d.names[i]):
+		text += "; a column of times has seconds, or 2026-11-22T17:00:00Z" + csvtext.TimeCommand(cell)
 	case d.wanted:
 	case csvtext.IsTime(cell):
 		text += d.perhapsTime(i, record)
