@@ -198,7 +198,9 @@ const hueOf = c => model.classes.includes(c) ? colour(model.classes.indexOf(c)) 
 const follows = m => m?.fleet?.role === "follower";
 const unjudged = m => follows(m) ? "Not known here: a follower gets no labels. The pages of the members have their scores." : "Nothing yet: a sample is judged when its label arrives.";
 const nameOf = c => c || "no class known yet";
-const ago = t => Math.max(0, Date.now() - new Date(t)) / 1e3;
+let ahead = 0; // milliseconds of the node's clock before that of the browser
+const nodeTime = () => Date.now() + ahead;
+const ago = t => Math.max(0, nodeTime() - new Date(t)) / 1e3;
 
 // dot returns a mark in the colour of a class.
 function dot(c) {
@@ -213,7 +215,7 @@ function showPresent() {
   const {others, at_least, from} = model.present, alone = model.present.devices.length === 1;
   const devices = model.present.devices.toSorted((a, b) => a.device.localeCompare(b.device, undefined, {numeric: true})); // no row jumps
   $("nothing").hidden = devices.length > 0;
-  const lo = +new Date(from), hi = Math.max(Date.now(), lo + 1e3);
+  const lo = +new Date(from), hi = Math.max(nodeTime(), lo + 1e3);
   $("axis").className = alone ? "alone-axis" : "";
   $("devices").className = devices.length > 8 ? "many" : "";
   if (devices.length > 8) $("devices").tabIndex = 0; // so that a keyboard can scroll it
@@ -384,7 +386,7 @@ function showNode() {
     $("pick").hidden = names.length < 2;
   }
   if (last) $("models").value = last;
-  const up = (Date.now() - new Date(v.started)) / 1e3, facts = [];
+  const up = ago(v.started), facts = [];
   if (v.store) {
     facts.push(["State file", bytes(v.store.bytes)], ["Free in the file", bytes(v.store.free_bytes)], ["Written since the start", bytes(v.store.written_bytes)]);
     if (up > 60) facts.push(["At this rate, a day", bytes(v.store.written_bytes / up * 86400)]);
@@ -392,7 +394,7 @@ function showNode() {
   }
   if (model) facts.push(["Checkpoint", model.state_bytes ? bytes(model.state_bytes) : "none yet"], ["Samples in the model", whole(model.version)], ["Steps, rolled back", `${whole(model.steps)}, ${whole(model.rollbacks)}`]);
   facts.push(["Messages", whole(v.received)], ["Refused", whole(Object.values(v.rejected).reduce((a, b) => a + b, 0))], ["Dropped", whole(v.dropped)],
-    ["Last message", v.last_message ? `${span(Math.max(0, Date.now() - new Date(v.last_message)) / 1e3)} ago` : "none yet"], ["Running for", span(up)]);
+    ["Last message", v.last_message ? `${span(ago(v.last_message))} ago` : "none yet"], ["Running for", span(up)]);
   $("facts").replaceChildren(...facts.flatMap(([k, t]) => [make("dt", {}, k), make("dd", {}, t)]));
   $("events").replaceChildren(...(v.events.length ? v.events.map(e => make("li", {}, make("time", {datetime: e.ts}, clock(e.ts)), make("span", {}, make("b", {}, e.event.replaceAll("_", " ")), [e.model, e.detail].filter(Boolean).map(t => ` · ${t}`).join("")))) : [make("li", {class: "none"}, make("span", {class: "none"}, "None since the start."))]));
   set("build", `edge ${v.version}${v.commit ? `, ${v.commit.slice(0, 12)}` : ""}`);
@@ -531,7 +533,9 @@ function follow(name) {
 
 async function begin() {
   try {
-    node = await (await fetch("api/v1/models")).json();
+    const answer = await fetch("api/v1/models"), by = Date.parse(answer.headers.get("Date")) - Date.now(); // in whole seconds
+    ahead = Math.abs(by) > 2e3 ? by : 0;
+    node = await answer.json();
     const wanted = [location.hash.slice(1), last, node.models[0].model]; // the link to the figures sets the hash as well
     follow(wanted.find(n => node.models.some(m => m.model === n)));
     showNode();

@@ -4,7 +4,7 @@
 const fs = require("fs"), vm = require("vm");
 const texts = {}, followed = [], rates = [];
 const element = id => ({addEventListener() {}, append() {}, replaceChildren() {}, get textContent() { return texts[id]; }, set textContent(t) { texts[id] = t; }});
-let source, now = 0;
+let source, now = 0, date;
 class EventSource {
   constructor() { this.on = {}; source = this; }
   addEventListener(kind, f) { this.on[kind] = f; }
@@ -12,7 +12,7 @@ class EventSource {
 }
 const page = vm.createContext({
   document: {getElementById: element, createElement: element}, location: {hash: ""}, performance: {now: () => now}, EventSource,
-  fetch: async () => ({json: async () => ({started: "1", models: [{model: "a"}, {model: "b"}]})}),
+  fetch: async () => ({headers: {get: () => date}, json: async () => ({started: "1", models: [{model: "a"}, {model: "b"}]})}),
   addEventListener() {}, setInterval() {}, setTimeout() {},
 });
 const run = text => vm.runInContext(text, page);
@@ -35,5 +35,11 @@ run("showNode = showModel = () => {}");
   const before = run("skipped.size");
   source.on.node({data: `{"started": "2"}`});
   const unjudged = ["member", "follower"].map(role => run(`unjudged({fleet: {role: "${role}"}})`).split(/[ :]/)[0]);
-  console.log(JSON.stringify({followed, rates, skipped: [before, run("skipped.size")], unjudged}));
+  const ages = [];
+  for (const [clock, before] of [[undefined, 60], [0, 60], [3600, 60], [-3600, 60], [1, 60], [undefined, -60]]) { // seconds ahead; of a start
+    date = clock === undefined ? null : new Date(Date.now() + clock * 1e3).toUTCString();
+    await run("begin()");
+    ages.push(run(`Math.round(ago(Date.now() + ${(Math.abs(clock) > 2 ? clock : 0) - before} * 1e3) / 10)`) * 10);
+  }
+  console.log(JSON.stringify({followed, rates, skipped: [before, run("skipped.size")], unjudged, ages}));
 })();
