@@ -315,6 +315,9 @@ func (r *reporter) scores(m *modelState) {
 		behind := int(status.Behind)
 		v.Recovery = &behind
 	}
+	if m.Fleet.Follows() { // its status is that of a model without labels
+		v.Classes = m.Model.Snapshot().Classes()
+	}
 	if len(s.Classes) <= maxConfusion {
 		v.Confusion = s.Matrix
 	}

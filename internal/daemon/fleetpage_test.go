@@ -14,22 +14,31 @@ import (
 	"edge/test/fleettest"
 )
 
-// A follower has the classes of its answers, which are those of the members, and no confusion.
+// A follower has the classes of its answers, which are those of the members, no confusion, and no sample
+// that waits for a label.
 func TestFollowerOnThePage(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	node := func(name string, role membership.Role) *served {
 		return serve(t, b.URL(), func(c *config.Config) {
 			m := c.Models["wear"]
 			m.Fleet.Concept, m.Fleet.Role, m.Fleet.Interval, m.Learner.Warmup = "mill", role, time.Second, 20
-			c.Node, c.Models["wear"] = name, m
+			c.Node, c.Models["wear"], c.Metrics.Every = name, m, time.Second
 		}).ready()
 	}
 	node("one", membership.RoleMember)
 	for i := range 64 {
 		publish(t, b.URL(), "plant/p/pump", fmt.Sprintf(`{"a":%d,"b":%d,"label":%q}`, i%2, i%7, []string{"worn", "ok"}[i%2]))
 	}
-	node("two", membership.RoleFollower).await("the follower has no classes", "/api/v1/models/wear", func(_ int, a string) bool {
+	follower := node("two", membership.RoleFollower)
+	follower.await("the follower has no classes", "/api/v1/models/wear", func(_ int, a string) bool {
 		return gjson.Get(a, "classes").Raw == `["ok","worn"]` && !gjson.Get(a, "confusion").Exists()
+	})
+	if m, ok := brokertest.Await(t, b, "edge/two/wear/metrics", func(m string) bool { return gjson.Get(m, "classes").Raw == `["ok","worn"]` }); !ok {
+		t.Errorf("the follower's metrics are %s", m)
+	}
+	publish(t, b.URL(), "plant/p/pump", `{"a":1,"b":2}`)
+	follower.await("the sample waits for a label", "/api/v1/models/wear", func(_ int, a string) bool {
+		return gjson.Get(a, "samples.0.waits").Raw == "false"
 	})
 }
 

@@ -189,6 +189,9 @@ func (p *program) ask() {
 	case !p.shown.Control:
 		p.notify("control is not enabled on this node: control: {enabled: true}")
 		return
+	case !m.Learning:
+		p.notify("the model does not learn: learning is switched off, or it follows a fleet")
+		return
 	case len(m.Classes) == 0:
 		p.notify("the model knows no class yet: the first labels must come with samples")
 		return

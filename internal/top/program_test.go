@@ -70,6 +70,9 @@ func TestProgram(t *testing.T) {
 		"without control": {keys: "l", want: "control is not enabled", receive: func(b *nodeState) {
 			b.receive("edge/hall/info", []byte(`{"models":[{"name":"bearing","classes":["ok"]}]}`), true)
 		}},
+		"a model that does not learn": {keys: "l", want: "the model does not learn", receive: func(b *nodeState) {
+			b.receive("edge/hall/bearing/metrics", []byte(`{"n":0,"classes":["ok","worn"],"learning":false}`), true)
+		}},
 		"an older one without an id": {keys: "down down l", want: "only the newest can be labelled", receive: func(b *nodeState) {
 			for seq := range 2 {
 				b.receive("edge/hall/bearing/prediction", fmt.Appendf(nil, `{"seq":%d,"class":"ok","confidence":1}`, 11+seq), false)

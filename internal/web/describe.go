@@ -90,7 +90,7 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 	valued, labels := 0, map[uint64]bool{}
 	for i, p := range slices.Backward(samples) {
 		of := describeSample(p)
-		of.Waits = p.label == "" && (p.ID != "" && served.Feed.Pending.Max > 0 || i == len(samples)-1)
+		of.Waits = p.label == "" && !served.Feed.Fleet.Follows() && (p.ID != "" && served.Feed.Pending.Max > 0 || i == len(samples)-1)
 		if of.Waits && valued < valuedSamples {
 			of.Values = describeValues(served.Config.Features, p.X, post)
 			valued++
