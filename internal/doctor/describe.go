@@ -92,8 +92,10 @@ func describePage(w io.Writer, c *config.Config) {
 	if !c.HTTP.Password.IsZero() {
 		need = ", with a password"
 	}
-	if c.Control.Enabled {
-		labels = "; labels are taken there"
+	for _, m := range c.Models {
+		if c.Control.Enabled && !m.Fleet.Follows() {
+			labels = "; labels are taken there"
+		}
 	}
 	fmt.Fprintf(w, "page     %s, metrics and health%s%s\n", c.HTTP.URL(c.HTTP.Listen), need, labels)
 }
