@@ -109,6 +109,10 @@ func (d *decoder) syntax(err error, data []byte) error {
 	case strings.HasPrefix(why, "found unknown escape"):
 		hint = "; within single quotes a \\ is an ordinary character"
 	default:
+		if before, _, found := bytes.Cut(data, []byte("\u00a0")); found {
+			hint = fmt.Sprintf("; line %d has a no-break space, which is none for YAML: write an ordinary one", 1+bytes.Count(before, []byte("\n")))
+			break
+		}
 		hint = "; are the indentation and the spaces after colons right? A text needs quotes if it begins with one of # * @ % { [ or has a colon"
 	}
 	if e.ContextMsg != "" && e.ContextMark.Line > 0 && e.ContextMark.Line != e.Mark.Line {
@@ -138,7 +142,7 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	if isNull(node) {
-		d.report(node, "%s has no value; %s", orRoot(path), valueAdvice(path))
+		d.report(node, "%s has no value; %s", orRoot(path), valueAdvice(path, v.Kind()))
 		return
 	}
 	if to, ok := v.Addr().Interface().(defaulter); ok {
@@ -185,13 +189,16 @@ func (d *decoder) fields(node *yaml.Node, v reflect.Value, path string) {
 	fields := map[string]reflect.Value{}
 	visitFields(v, func(key string, field reflect.Value) { fields[key] = field })
 	if node.Kind != yaml.MappingNode {
-		such, example := "", ""
-		if strings.HasSuffix(path, "password") {
-			example = ": {file: FILE}, which holds it alone, or {env: NAME}"
-		} else if key := principal[path[strings.LastIndexByte(path, '.')+1:]]; key != "" && node.Kind == yaml.ScalarNode {
+		such, last := "", path[strings.LastIndexByte(path, '.')+1:]
+		switch key := principal[last]; {
+		case last == "password":
+			such = ", {file: FILE}, which holds it alone, or {env: NAME}"
+		case last == "classes":
+			such = ", such as {names: [NAME, NAME]}"
+		case key != "" && node.Kind == yaml.ScalarNode:
 			such = fmt.Sprintf(", such as {%s: %.40s}", key, node.Value)
 		}
-		d.report(node, "%s: want keys and values%s; the keys are %s%s", orRoot(path), such, strings.Join(field.Names(fields), ", "), example)
+		d.report(node, "%s: want keys and values%s; the keys are %s", orRoot(path), such, strings.Join(field.Names(fields), ", "))
 		return
 	}
 	d.mapping(node, path, nil, func(key string, value *yaml.Node) (known []string) {
@@ -243,9 +250,16 @@ func (d *decoder) entries(node *yaml.Node, v reflect.Value, path string) {
 }
 
 // valueAdvice returns what to do about a key, or an entry of a list, without a value.
-func valueAdvice(path string) string {
-	if strings.HasSuffix(path, "]") {
+func valueAdvice(path string, kind reflect.Kind) string {
+	const indent = "indent the lines that belong to it"
+	section, name, _ := strings.Cut(path, ".")
+	switch required := (section == "streams" || section == "models") && !strings.Contains(name, "."); {
+	case strings.HasSuffix(path, "]"):
 		return "a # begins a comment where it is not in quotes"
+	case required:
+		return indent
+	case kind == reflect.Struct || kind == reflect.Map || kind == reflect.Slice:
+		return indent + ", or leave the key out for its default"
 	}
 	return "leave the key out for its default"
 }
