@@ -105,7 +105,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"comma after point":   {"a;label\n1.5;ok\n1,5;ok\n", "", `data.csv:3:1: column "a": "1,5" has a decimal comma, the numbers before it a point; give --decimal`},
 		"quoted commas":       {"a,label\n\"1,5\",ok\n", "", `"1,5" has a comma, of a decimal or of thousands; --decimal comma reads it`},
 		"thousands":           {"a;label\n\"1.234,5\";ok\n", "", `"1.234,5" is not a number: write it without a separator of thousands`},
-		"single quotes":       {"'a','label'\n'1.5','ok'\n'2.5','ok'\n", "", `"'1.5'" is in single quotes: want double ones, or none; sed "s/'//g" FILE >FILE.csv removes them`},
+		"single quotes":       {"'a','label'\n'1.5','ok'\n'2.5','ok'\n", "", `"'1.5'" has single quotes: want double ones, or none; sed "s/'//g" FILE >FILE.csv removes them`},
 		"Swiss thousands":     {"a;label\n1'234.5;ok\n", "", `"1'234.5" is not a number: write it without a separator of thousands`},
 		"French thousands":    {"a;label\n1\u202f234,5;ok\n", "", `"1\u202f234,5" is not a number: write it without a separator of thousands`},
 		"names of rows":       {"\"a\"\t\"b\"\t\"label\"\n\"1\"\t1\t2\t\"ok\"\n", "", "it has 4, separated by tabs; --separator names another separator; names of rows, as R writes them, are left out by row.names = FALSE of write.table"},

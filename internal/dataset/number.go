@@ -18,8 +18,12 @@ func (d *File) value(cell string) (v float64, reason string) {
 	point, comma := strings.ContainsRune(cell, '.'), strings.ContainsRune(cell, ',')
 	v, err := csvtext.ParseNumber(cell)
 	switch {
-	case err != nil && len(cell) > 1 && cell[0] == '\'' && cell[len(cell)-1] == '\'':
-		return 0, field.Quote(cell) + ` is in single quotes: want double ones, or none; sed "s/'//g" FILE >FILE.csv removes them`
+	case err != nil && len(cell) > 1 && cell[0] == '\'':
+		return 0, field.Quote(cell) + ` has single quotes: want double ones, or none; sed "s/'//g" FILE >FILE.csv removes them`
+	case err != nil && spreadsheetError(cell):
+		return 0, field.Quote(cell) + " is an error of a spreadsheet: sed 's|" + cell + "||g' FILE >FILE.csv makes empty cells of it, which stand for missing values"
+	case err != nil && dashOf(cell) != "":
+		return 0, field.Quote(cell) + " begins with a dash that is no minus sign: sed 's/" + dashOf(cell) + "/-/g' FILE >FILE.csv makes one of it"
 	case err != nil && (comma && point || grouped(csvtext.WithPoint(cell))):
 		return 0, field.Quote(cell) + " is not a number: write it without a separator of thousands"
 	case math.IsNaN(v) || math.IsInf(v, 0) || errors.Is(err, strconv.ErrRange):
@@ -44,6 +48,21 @@ func (d *File) value(cell string) (v float64, reason string) {
 		d.decimal = ','
 	}
 	return v, ""
+}
+
+// spreadsheetError reports whether a cell is as #DIV/0! or, in another language, #WERT!
+func spreadsheetError(cell string) bool {
+	return cell[0] == '#' && strings.Trim(cell[1:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ/0!?") == ""
+}
+
+// dashOf returns the dash before a number, which looks as a minus sign does; "" without one.
+func dashOf(cell string) string {
+	for _, dash := range [...]string{"−", "–"} {
+		if number, found := strings.CutPrefix(cell, dash); found && beginsNumber(number) {
+			return dash
+		}
+	}
+	return ""
 }
 
 // grouped reports whether a cell is a number with separators of thousands that no country has as

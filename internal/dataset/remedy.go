@@ -45,6 +45,10 @@ func (d *File) remedies(i int, cell string, record []string) (text string) {
 		text += d.perhapsLabel(i, cell) + "; words that count are read by signals of a configuration (values: one_hot, map)"
 		if d.number > 0 { // other rows have numbers
 			text += "; an empty cell stands for a missing value"
+			if strings.TrimSpace(strings.Join(record[:i], "")+strings.Join(record[i+1:], "")) == "" {
+				line, _ := d.csv.FieldPos(0)
+				text += fmt.Sprintf("; sed %dd FILE >FILE.csv leaves the line out", line)
+			}
 		}
 	default:
 		text += d.perhapsLabel(i, cell)

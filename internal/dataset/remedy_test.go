@@ -101,3 +101,17 @@ func TestRemedyForObjects(t *testing.T) {
 		}
 	}
 }
+
+// What spreadsheets and their exports write in place of a number is named, with a command.
+func TestRemediesForSpreadsheets(t *testing.T) {
+	for text, want := range map[string]string{
+		"a,b,label\n1,2,x\n#DIV/0!,2,x\n": `"#DIV/0!" is an error of a spreadsheet: sed 's|#DIV/0!||g' FILE >FILE.csv makes empty cells of it`,
+		"a,b,label\n1,2,x\n−3.5,2,x\n":    `"−3.5" begins with a dash that is no minus sign: sed 's/−/-/g' FILE >FILE.csv makes one of it`,
+		"a,b,label\n1,2,x\n'3.5,2,x\n":    `"'3.5" has single quotes: want double ones, or none; sed "s/'//g" FILE >FILE.csv removes them`,
+		"a,b,label\n1,2,x\nTotal,,\n":     "an empty cell stands for a missing value; sed 3d FILE >FILE.csv leaves the line out",
+	} {
+		if _, _, err := rowsOf(t, text, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
