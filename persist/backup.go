@@ -76,7 +76,7 @@ func restoreFile(from, path string) (aside string, err error) {
 			return err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("%w%s", err, remedy(err))
+		return "", fmt.Errorf("%w%s", err, Remedy(err))
 	}
 	_, err = copyChecked(file, path, rename)
 	return aside, err
@@ -104,7 +104,7 @@ func openSound(path string) (*os.File, os.FileInfo, error) {
 func copyChecked(file *os.File, path string, rename func(from, to string) error) (int64, error) {
 	to, err := CreateTemp(path)
 	if err != nil {
-		return 0, fmt.Errorf("%w%s", err, remedy(err))
+		return 0, fmt.Errorf("%w%s", err, Remedy(err))
 	}
 	keepOwner(to, path)
 	size, err := io.Copy(to, io.NewSectionReader(file, 0, math.MaxInt64))

@@ -120,7 +120,7 @@ func TestRemedyOfMissingFolder(t *testing.T) {
 // checkpoint fails.
 func TestRemedyOfDisk(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{syscall.EROFS: "mount it writable", syscall.EIO: "see dmesg, and replace it", syscall.EFBIG: "ulimit -f", syscall.EMFILE: "ulimit -n"} {
-		if got := remedy(&fs.PathError{Op: "open", Path: "edge.db", Err: errno}); !strings.Contains(got, want) {
+		if got := Remedy(&fs.PathError{Op: "open", Path: "edge.db", Err: errno}); !strings.Contains(got, want) {
 			t.Errorf("remedy %q, want %q", got, want)
 		}
 		failing := false

@@ -126,13 +126,13 @@ type scratch struct {
 func Open(path string, opts Options) (*Store, error) {
 	s, err := open(path, opts.withDefaults())
 	if err != nil {
-		return nil, fmt.Errorf("persist: open %s: %w%s", path, err, remedy(err))
+		return nil, fmt.Errorf("persist: open %s: %w%s", path, err, Remedy(err))
 	}
 	return s, nil
 }
 
-// remedy returns the advice for an error with which a file system refuses to open a file.
-func remedy(err error) string {
+// Remedy returns the advice for an error with which a file system refuses to open a file, "" without one.
+func Remedy(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return "; make the folder, or choose another path"

@@ -105,7 +105,7 @@ func TestTrainDoesNotOverwrite(t *testing.T) {
 		"a state of the model": {db, "already holds a state of model m; write to another file, or delete it first: edge reset --state " + db + " --model m"},
 		"in use":               {used, "locked"},
 		"another shape":        {other, "the state was learnt with"},
-		"no folder":            {filepath.Join(t.TempDir(), "none", "edge.db"), "no such file"},
+		"no folder":            {filepath.Join(t.TempDir(), "none", "edge.db"), "no such file or directory; make the folder, or choose another path"},
 		"another file":         {files.Write(t, "notes.txt", strings.Repeat("no state at all\n", 1000)), "not a state file"},
 	} {
 		args[5] = tc.output

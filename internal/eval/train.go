@@ -351,13 +351,13 @@ func addPoint(r *report.Training, trainer *train.Trainer, learnt int, judged *da
 // it is known before the first one. It creates no file.
 func (t *Training) checkOutput(shape string) error {
 	if err := process.Writable(filepath.Dir(t.Output)); err != nil {
-		return fmt.Errorf("train: %w", err)
+		return fmt.Errorf("train: %w%s", err, persist.Remedy(err))
 	}
 	if _, err := os.Stat(t.Output); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err := process.Writable(t.Output); err != nil {
-		return fmt.Errorf("train: %w", err)
+		return fmt.Errorf("train: %w%s", err, persist.Remedy(err))
 	}
 	store, err := persist.OpenReadOnly(t.Output, persist.Options{})
 	if errors.Is(err, persist.ErrDamaged) {

@@ -38,7 +38,7 @@ func CreateOutput(flag, path string, inputs ...string) (*Output, error) {
 	}
 	path = persist.ResolveLinks(path) // a rename would replace a link
 	if file, err = persist.CreateTemp(path); err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
+		return nil, fmt.Errorf("%s: %w%s", flag, err, persist.Remedy(err))
 	}
 	return &Output{file, flag, path}, nil
 }

@@ -34,3 +34,11 @@ func TestOutputThatCannotBeCompletedLeavesNothing(t *testing.T) {
 		t.Errorf("%s is left", entry.Name())
 	}
 }
+
+// A file in a folder that does not exist is refused with the way out.
+func TestOutputWithoutItsFolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none", "report.csv")
+	if _, err := cli.CreateOutput("-o", path); err == nil || err.Error() != "-o: open "+path+": no such file or directory; make the folder, or choose another path" {
+		t.Errorf("it ends with %v", err)
+	}
+}
