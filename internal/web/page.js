@@ -427,7 +427,7 @@ function showOffer() {
   const s = offered, more = model.queries.open.filter(q => !skipped.has(q.seq) && (!s || q.seq !== s.seq)).length;
   const guess = s && (s.class ? `The model predicts ${s.class}, ${percent(s.confidence)} sure.` : "The model knows no class yet.");
   const asks = s && s.reason && s.class ? ` It asks: ${reasons[s.reason] || s.reason}.` : "";
-  set("offer", !model.learning ? "Learning is switched off." : s ? `${title(s)}. ${guess}${asks}${more ? ` ${whole(more)} more to answer.` : ""}` : "No sample waits for a label.");
+  set("offer", follows(model) ? "A follower takes no labels; the members do." : !model.learning ? "Learning is switched off." : s ? `${title(s)}. ${guess}${asks}${more ? ` ${whole(more)} more to answer.` : ""}` : "No sample waits for a label.");
   $("offer").className = s ? "" : "none";
   showValues(s && s.values || []);
   showCourses("asked", s && s.signals);
