@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,19 +80,26 @@ func TestDemoOfFleet(t *testing.T) {
 	}
 }
 
+// startDemo starts a demo in a process of its own, whose state file is in folder.
+func startDemo(t *testing.T, flags ...string) (cmd *exec.Cmd, out io.ReadCloser, folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	cmd = harness.Command(t, append([]string{"demo"}, flags...)...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+folder)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmd, out, folder
+}
+
 // A demo whose output nobody reads any more ends, and leaves no state file.
 func TestDemoOfClosedOutput(t *testing.T) {
 	for _, flags := range [][]string{{"--rate", "0"}, {"--fleet", "3"}} {
-		folder := t.TempDir()
-		cmd := harness.Command(t, append([]string{"demo"}, flags...)...)
-		cmd.Env = append(os.Environ(), "TMPDIR="+folder)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		cmd, out, folder := startDemo(t, flags...)
 		_, readErr := io.ReadFull(out, make([]byte, 10))
 		out.Close()
 		if err := cmd.Wait(); readErr != nil || cmd.ProcessState.ExitCode() != exit.Runtime {
@@ -105,16 +113,7 @@ func TestDemoOfClosedOutput(t *testing.T) {
 
 // The second Ctrl-C ends a demo at once, and leaves no state file.
 func TestDemoEndsAtTheSecondSignal(t *testing.T) {
-	folder := t.TempDir()
-	cmd := harness.Command(t, "demo", "--fleet", "3")
-	cmd.Env = append(os.Environ(), "TMPDIR="+folder)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, out, folder := startDemo(t, "--fleet", "3")
 	lines := bufio.NewScanner(out)
 	for _, line := range []string{"end it: Ctrl-C", "Ctrl-C again"} {
 		for lines.Scan() && !strings.Contains(lines.Text(), line) {
