@@ -10,7 +10,7 @@ import (
 const (
 	thresholds  = 8    // of a feature, among which a cut is chosen
 	fewFeatures = 8    // among which a cut is chosen at least, if there are as many
-	tie         = 1e-9 // gains that differ by less are equal, however they are rounded: the first one counts
+	tie         = 1e-9 // gains and entropies that differ by less are equal, however they are rounded: the first one counts
 )
 
 // cut is a split of a leaf, chosen among more candidates than that of a leaf that grows.

@@ -1,6 +1,7 @@
 package forest
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -284,7 +285,7 @@ func (r *reference) split(t int, leaf *refNode) {
 			at = float64(float32(lo + r.random.fraction()*(hi-lo)))
 		}
 		sides := divided(in, order[i], at)
-		if e := entropyOf(sides[0]) + entropyOf(sides[1]); e < best {
+		if e := entropyOf(sides[0]) + entropyOf(sides[1]); e < best-tie {
 			best, feature, threshold, left, right = e, order[i], at, sides[0], sides[1]
 		}
 	}
@@ -334,15 +335,16 @@ func labelsOf(in []refSample) map[int]bool {
 	return labels
 }
 
-// entropyOf is the weight of the samples times the entropy of their labels.
+// entropyOf is the weight of the samples times the entropy of their labels. It adds in the
+// order of the labels: the rounding is the same in every run.
 func entropyOf(in []refSample) (sum float64) {
 	weights, total := map[int]float64{}, 0.
 	for _, s := range in {
 		weights[s.label] += s.weight
 		total += s.weight
 	}
-	for _, w := range weights {
-		sum -= w * math.Log(w/total)
+	for _, label := range slices.Sorted(maps.Keys(weights)) {
+		sum -= weights[label] * math.Log(weights[label]/total)
 	}
 	return sum
 }

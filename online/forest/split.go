@@ -191,8 +191,8 @@ func (s *splitter) collect(places []uint8, leaf uint8) {
 // choose draws K features whose values differ in the leaf, where a missing one differs from a known
 // one. For each it draws a threshold: between the extremes of the values or, with a probability that
 // is the share of the missing ones, between these and the known ones. It keeps the candidate with the
-// least entropy of the labels, whatever it gains: a first threshold gains nothing where two features
-// decide together. It reports whether there is one.
+// least entropy of the labels, the first of equal ones, whatever it gains: a first threshold gains
+// nothing where two features decide together. It reports whether there is one.
 func (s *splitter) choose(r *ring, random *random) bool {
 	if len(s.slots) < minSplit || growthOf(s.slots, r).class != mixed {
 		return false
@@ -212,7 +212,7 @@ func (s *splitter) choose(r *ring, random *random) bool {
 		if missing == 0 || random.below(len(s.slots)) >= missing && lo < hi {
 			threshold = min(float32(float64(lo)+random.fraction()*(float64(hi)-float64(lo))), math.Nextafter32(hi, lo))
 		}
-		if e := s.entropy(r, feature, threshold); e < best {
+		if e := s.entropy(r, feature, threshold); e < best-tie {
 			best, s.feature, s.threshold = e, feature, threshold
 		}
 	}
