@@ -29,6 +29,7 @@ type inputs struct {
 	calibrated     []float64 // n×D  raw, in the model's units
 	x, xs, xx      []float64 // n×D, n×D, n
 	raw            []float32 // n×D  for the forest
+	known          []float64 // n×D  for the regression
 	kx, w, q       []float64 // n×M, G×n×M, G×n
 	mean, variance []float64 // n×H×C
 	clips          []int     // n
@@ -173,6 +174,9 @@ func (p *Posterior) makeRoom(n int, ws *Workspace) {
 	if p.Pool.Stack.asksForests() {
 		ws.raw = slices.Grow(ws.raw[:0], n*d)[:n*d]
 	}
+	if len(p.Pool.Stack.Linear.W) > 0 {
+		ws.known = grow(ws.known, n*d)
+	}
 }
 
 // standardise stores input i, D raw features, as the experts need it.
@@ -182,6 +186,9 @@ func (p *Posterior) standardise(i int, x []float64, ws *Workspace) {
 		RawTo(ws.rawInput(i, d), x)
 	}
 	ws.clips[i] = p.Scale.To(ws.x[i*d:(i+1)*d], x)
+	if len(p.Pool.Stack.Linear.W) > 0 {
+		KnownTo(ws.known[i*d:(i+1)*d], ws.x[i*d:(i+1)*d])
+	}
 }
 
 // rawInput returns input i as a forest compares it, D.

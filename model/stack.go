@@ -50,7 +50,7 @@ const (
 func (s *Stack) clone() Stack {
 	c := Stack{Ordered: s.Ordered, Plain: s.Plain, Linear: s.Linear, Forest: s.Forest, Members: s.Members, Tuned: s.Tuned}
 	c.Ordered.Exponents, c.Plain.Exponents = slices.Clone(s.Ordered.Exponents), slices.Clone(s.Plain.Exponents)
-	c.Linear.W = slices.Clone(s.Linear.W)
+	c.Linear.W, c.Linear.V = slices.Clone(s.Linear.W), slices.Clone(s.Linear.V)
 	return c
 }
 
@@ -158,7 +158,7 @@ func (p *Posterior) featureExpertsTo(dst, perHorizon []float64, i int, ws *Works
 	linear, forest := dst[horizons*c:(horizons+1)*c], dst[(horizons+1)*c:]
 	if clear(linear); len(s.Linear.W) > 0 {
 		d := s.Linear.D
-		s.Linear.LogsTo(linear, ws.x[i*d:(i+1)*d])
+		s.Linear.LogsTo(linear, ws.known[i*d:(i+1)*d])
 		floor(linear)
 	}
 	if s.Forest != nil {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -18,9 +19,9 @@ func stacked() (*Posterior, *Workspace) {
 	p.Pool.Stack = Stack{
 		Ordered: Blend{Exponents: []float64{0.5, 0.7, 0.6, 0.9, 0.2, -0.1, 0.3}, Weight: 0.25},
 		Plain:   Blend{Exponents: []float64{0.8, -0.2, 0.4}, Weight: 0.75},
-		Linear:  Regression{D: 2, W: []float64{1, -1, 0.5, 0, 2, -0.5, -30, 0, 0}},
+		Linear:  Regression{D: 2, W: []float64{1, -1, 0.5, 0, 2, -0.5, -30, 0, 0}, V: []float64{0.1, 0, 0.2, 0, 0, 0.1}},
 	}
-	return p, &Workspace{perHorizon: []float64{0.3, 0.7, 0.6, 0.4}, inputs: inputs{x: []float64{9, 9, 0.8, 0.4}}, answer: answer{row: 1}}
+	return p, &Workspace{perHorizon: []float64{0.3, 0.7, 0.6, 0.4}, inputs: inputs{known: []float64{9, 9, 0.8, 0.4}}, answer: answer{row: 1}}
 }
 
 // Both blends' answers against their formulas, and their parts in the whole.
@@ -38,9 +39,11 @@ func TestStack(t *testing.T) {
 
 		pi := []float64{9. / 28, 10. / 28, 9. / 28}
 		experts := [][]float64{{0.7, floorExpert, 0.3}, {0.4, floorExpert, 0.6}}
-		linear := []float64{math.Exp(0.8 - 0.4 + 0.5), math.Exp(0.8 - 0.5), math.Exp(-24)}
+		divisor := math.Sqrt(1 + math.Pi/8*(0.1*0.8*0.8+0.2*0.4*0.4+0.1))
+		linear := []float64{math.Exp((0.8 - 0.4 + 0.5) / divisor), math.Exp((0.8 - 0.5) / divisor), math.Exp(-24 / divisor)}
+		sum := linear[0] + linear[1] + linear[2]
 		for k, e := range linear {
-			linear[k] = max(e/(math.Exp(0.9)+math.Exp(0.3)), floorExpert)
+			linear[k] = max(e/sum, floorExpert)
 		}
 		experts = append(experts, linear)
 		plain := blended(experts, p.Pool.Stack.Plain.Exponents)
@@ -112,8 +115,8 @@ func blended(experts [][]float64, exponents []float64) []float64 {
 func TestStackClone(t *testing.T) {
 	p, _ := stacked()
 	s := p.Pool.Stack.clone()
-	s.Ordered.Exponents[0], s.Plain.Exponents[0], s.Linear.W[0] = 3, 3, 3
-	if of := p.Pool.Stack; of.Ordered.Exponents[0] == 3 || of.Plain.Exponents[0] == 3 || of.Linear.W[0] == 3 {
+	s.Ordered.Exponents[0], s.Plain.Exponents[0], s.Linear.W[0], s.Linear.V[0] = 3, 3, 3, 3
+	if of := p.Pool.Stack; of.Ordered.Exponents[0] == 3 || of.Plain.Exponents[0] == 3 || of.Linear.W[0] == 3 || of.Linear.V[0] == 3 {
 		t.Error("the clone's numbers are those of the original")
 	}
 }
@@ -134,25 +137,57 @@ func TestStackWithoutRegression(t *testing.T) {
 	golden.Close(t, "answer", answers[1], answers[0], 0)
 }
 
-// Logarithms of probabilities against their formula, for logits that overflow
-// and with a feature that is missing.
+// Logarithms of probabilities against their formula, for logits that overflow, with a feature
+// that is missing, and with a covariance and a diagonal one.
 func TestRegression(t *testing.T) {
-	r := Regression{D: 2, W: []float64{1, 2, 0.5, -1, 0, 0, 0.5, 0.5, -2}}
 	got := make([]float64, 3)
-	for name, tc := range map[string]struct{ x, logits []float64 }{
-		"plain":   {[]float64{0.3, -1}, []float64{0.3 - 2 + 0.5, -0.3, 0.15 - 0.5 - 2}},
-		"large":   {[]float64{900, 0}, []float64{900.5, -900, 448}},
-		"missing": {[]float64{Missing, 1}, []float64{2.5, 0, -1.5}},
-	} {
-		r.LogsTo(got, tc.x)
-		top := slices.Max(tc.logits)
-		var sum float64
-		for _, a := range tc.logits {
-			sum += math.Exp(a - top)
+	for _, d := range []int{2, MaxCorrelated + 1} {
+		r := NewRegression(d, 3)
+		for k, w := range [][3]float64{{1, 2, 0.5}, {-1, 0, 0}, {0.5, 0.5, -2}} {
+			r.W[k*(d+1)], r.W[k*(d+1)+1], r.W[k*(d+1)+d] = w[0], w[1], w[2]
 		}
-		for k, a := range tc.logits {
-			tc.logits[k] = a - top - math.Log(sum)
+		v := [3][3]float64{{0.9, 0.2, -0.3}, {0.2, 1.1, 0.1}, {-0.3, 0.1, 0.6}} // of both features and the constant
+		if r.Diagonal() {
+			for i := range v {
+				for j := range i {
+					v[i][j], v[j][i] = 0, 0
+				}
+			}
+			r.V[0], r.V[1], r.V[d] = v[0][0], v[1][1], v[2][2]
+		} else {
+			r.V = []float64{v[0][0], v[1][0], v[1][1], v[2][0], v[2][1], v[2][2]}
 		}
-		golden.Close(t, name, got, tc.logits, 1e-12)
+		for name, tc := range map[string]struct {
+			x      [2]float64
+			logits []float64
+		}{
+			"plain":   {[2]float64{0.3, -1}, []float64{0.3 - 2 + 0.5, -0.3, 0.15 - 0.5 - 2}},
+			"large":   {[2]float64{90000, 0}, []float64{90000.5, -90000, 44998}},
+			"missing": {[2]float64{Missing, 1}, []float64{2.5, 0, -1.5}},
+		} {
+			x := make([]float64, d)
+			x[0], x[1] = tc.x[0], tc.x[1]
+			KnownTo(x, x)
+			r.LogsTo(got, x)
+			var variance float64
+			known := [3]float64{x[0], x[1], 1}
+			for i := range v {
+				for j := range v {
+					variance += known[i] * v[i][j] * known[j]
+				}
+			}
+			var sum float64
+			for k := range tc.logits {
+				tc.logits[k] /= math.Sqrt(1 + math.Pi*variance/8)
+			}
+			top := slices.Max(tc.logits)
+			for _, a := range tc.logits {
+				sum += math.Exp(a - top)
+			}
+			for k, a := range tc.logits {
+				tc.logits[k] = a - top - math.Log(sum)
+			}
+			golden.Close(t, fmt.Sprintf("%d features, %s", d, name), got, tc.logits, 1e-12)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"edge/model"
 	"edge/online/fleet"
 	"edge/test/fleettest"
 )
@@ -169,6 +170,7 @@ func TestBasisIsAdoptedByProjection(t *testing.T) {
 func regressionOf(l *Learner, x []float64) []float64 {
 	z, logs := make([]float64, len(x)), make([]float64, len(l.view.Names))
 	l.view.Scale.To(z, x)
+	model.KnownTo(z, z)
 	l.view.Pool.Stack.Linear.LogsTo(logs, z)
 	return logs
 }

@@ -41,7 +41,8 @@ var sections = [...]section{
 	{"experts", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.decodeExperts(d, true, l.mix.DecodeFormer) }}, // nor this
 	{"exponents", func(l *Learner, e *wire.Encoder) { l.mix.EncodeBlends(e) }, func(l *Learner, d *wire.Decoder) { l.decodeExperts(d, d.Bool(), l.mix.DecodeBlends) }},
 	{"joint", func(l *Learner, e *wire.Encoder) { l.mix.EncodeJoint(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeJoint(d) }},
-	{"regression", func(l *Learner, e *wire.Encoder) { l.mix.EncodeRegression(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeRegression(d) }},
+	{"regression", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.mix.DecodeFormerRegression(d) }}, // not written any more
+	{"linear", func(l *Learner, e *wire.Encoder) { l.mix.EncodeRegression(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeRegression(d) }},
 	{"sets", func(l *Learner, e *wire.Encoder) { l.sets.Encode(e) }, func(l *Learner, d *wire.Decoder) { l.sets.Decode(d, maxBatch) }},
 	{"forest", func(l *Learner, e *wire.Encoder) { l.forest.Encode(e) }, (*Learner).decodeForest},
 	{"ranks", func(l *Learner, e *wire.Encoder) { l.bank.EncodeRanks(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodeRanks(d) }},

@@ -129,6 +129,7 @@ func (m *Mixture) DecodeFormer(d *wire.Decoder, forest bool) {
 // with the chain and without regression and forest.
 func (m *Mixture) DecodeStack(d *wire.Decoder) {
 	m.RestartForest()
+	m.ordered.slow.restart(m.banked(), 0) // the regression, which these exponents were learnt without
 	m.decodeFormer(d, &m.ordered, m.experts(&m.ordered, m.banked(), m.forestExpert()))
 	m.ordered.publishRead(d, &m.view.Pool.Stack.Ordered)
 	m.setStack()

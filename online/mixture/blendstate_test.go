@@ -88,13 +88,13 @@ func TestForestShare(t *testing.T) {
 	m := newTestMixture()
 	m.AddForest()
 	s := &m.view.Pool.Stack
-	closeTo(t, "ordered exponent", s.Ordered.Exponents, []float64{0.2, 0.2, 0.2, 0, 0.4, 1, 0, 0, 0}, 1e-15)
-	closeTo(t, "plain exponent", s.Plain.Exponents, []float64{0.2, 0.2, 0.2, 0, 0.4}, 1e-15)
+	closeTo(t, "ordered exponent", s.Ordered.Exponents, []float64{0.4 / 3, 0.4 / 3, 0.4 / 3, 0.2, 0.4, 1, 0, 0, 0}, 1e-15)
+	closeTo(t, "plain exponent", s.Plain.Exponents, []float64{0.4 / 3, 0.4 / 3, 0.4 / 3, 0.2, 0.4}, 1e-15)
 	if slow, fast := m.plain.slow.curve[4*5+4], m.plain.fast.curve[4*5+4]; slow != forestPrior || fast != fastPrior*forestPrior {
 		t.Errorf("precisions %v and %v, want %v and %v", slow, fast, forestPrior, fastPrior*forestPrior)
 	}
 	m.RestartForest()
-	closeTo(t, "plain exponent", s.Plain.Exponents, []float64{1. / 3, 1. / 3, 1. / 3, 0, 0}, 1e-15)
+	closeTo(t, "plain exponent", s.Plain.Exponents, []float64{0.8 / 3, 0.8 / 3, 0.8 / 3, 0.2, 0}, 1e-15)
 }
 
 // Blends are carried over between mixtures with and without a forest: the exponents of

@@ -18,6 +18,6 @@
 //
 // References: Genest & Zidek (1986), "Combining probability distributions"; Wolpert
 // (1992), "Stacked generalization"; van Erven & Koolen (2016), "MetaGrad: multiple
-// learning rates in online learning"; Duchi, Hazan & Singer (2011), "Adaptive
-// subgradient methods".
+// learning rates in online learning"; Opper (1998), "A Bayesian approach to on-line
+// learning".
 package mixture

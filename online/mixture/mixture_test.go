@@ -90,51 +90,6 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// A step against the derivative of the log loss by differences, and the rates
-// that follow from two of them.
-func TestRegressionStep(t *testing.T) {
-	m := newTestMixture()
-	m.StartRegression()
-	r, v := &m.regression, &m.view.Pool.Stack.Linear
-	if len(v.W) != 9 {
-		t.Fatalf("%d weights, want 9", len(v.W))
-	}
-	loss := func(w, x []float64, label int) float64 {
-		logs := make([]float64, 3)
-		(&model.Regression{D: 2, W: w}).LogsTo(logs, x)
-		return -logs[label]
-	}
-	const weight = 1.5
-	raw, labels := []float64{0.4, -1.2, math.NaN(), 0.7}, []int{2, 0}
-	for i, label := range labels {
-		w, squares := slices.Clone(v.W), slices.Clone(r.squares)
-		sample := raw[2*i : 2*i+2]
-		m.LearnRegression(sample, labels[i:i+1], []float64{weight})
-		x := make([]float64, 2)
-		m.view.Scale.To(x, sample)
-		for j := range w {
-			const h = 1e-5
-			at := slices.Clone(w)
-			at[j] += h
-			up := loss(at, x, label)
-			at[j] -= 2 * h
-			g := weight * (up - loss(at, x, label)) / (2 * h)
-			wantSquare := squares[j]*(1-1./linearMemory) + g*g
-			want := w[j] - linearRate*g/(math.Sqrt(wantSquare)+linearTiny)
-			if math.Abs(r.squares[j]-wantSquare) > 1e-8 || math.Abs(v.W[j]-want) > 1e-6 {
-				t.Errorf("sample %d, weight %d: %v with %v, want %v with %v", i, j, v.W[j], r.squares[j], want, wantSquare)
-			}
-		}
-	}
-	before, squares := slices.Clone(v.W), slices.Clone(r.squares)
-	m.view.Names = append(m.view.Names, "d")
-	m.Grow(3)
-	closeTo(t, "weight with a fourth class", v.W, append(slices.Clone(before), 0, 0, 0), 0)
-	m.DropClass(1, []int{0, -1, 1, 2})
-	closeTo(t, "weight without the second", v.W, append(slices.Concat(before[:3], before[6:]), 0, 0, 0), 0)
-	closeTo(t, "square", r.squares, append(slices.Concat(squares[:3], squares[6:]), 0, 0, 0), 0)
-}
-
 // A mixture that is decoded encodes to the same bytes; numbers that are not finite
 // are refused.
 func TestEncode(t *testing.T) {
@@ -171,14 +126,14 @@ func TestEncode(t *testing.T) {
 	if err := decode(again, data); err != nil || !slices.Equal(encode(again), data) {
 		t.Errorf("%v; decoding and encoding changes the bytes", err)
 	}
-	order, squares := &m.view.Pool.Order, m.regression.squares
+	order, covariance := &m.view.Pool.Order, m.view.Pool.Stack.Linear.V
 	for name, spoil := range map[string]struct {
 		at *float64
 		to float64
 	}{
 		"weight":        {&m.view.Pool.Stack.Linear.W[4], math.Inf(1)},
-		"square":        {&squares[4], -1},
-		"squares":       {&squares[4], math.Inf(1)},
+		"variance":      {&covariance[2], -1},
+		"covariance":    {&covariance[4], math.Inf(1)},
 		"exponent":      {&m.plain.fast.at[0], math.Inf(-1)},
 		"evidence":      {&order.Steps[3].Evidence[2], math.NaN()},
 		"moves":         {&order.Steps[3].Evidence[2], math.Inf(1)},

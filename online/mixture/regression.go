@@ -5,31 +5,32 @@ import (
 	"slices"
 
 	"edge/model"
-	"edge/online/wire"
+	"edge/model/dense"
 )
 
-// regression learns model.Stack.Linear by a step of stochastic gradient descent
-// for each label, in order. The rate of each weight w follows from its past
-// gradients, which fade:
+// regression learns model.Stack.Linear label by label, in order, by assumed density
+// filtering with one curvature for all classes:
 //
-//	g = x_j·(P(y=k | x) − [k is the label])·weight
-//	G ← (1 − 1/memory)·G + g²,     w ← w − rate·g/(√G + tiny)
+//	c   = curvature·max(C/(2(C−1))·Σ_k p_k(1 − p_k), minCurvature)·weight    p = P(y | x)
+//	W_k ← W_k − weight·(p_k − [k is the label])·Vx/(1 + c·xᵀVx)
+//	V   ← V − c·Vx(Vx)ᵀ/(1 + c·xᵀVx)
 //
-// so that features of any scale, and any number of them, learn alike. Every build
-// of the model starts it again with all labels of the build.
+// so that features of any scale, and features that say the same, learn alike. V fades: it
+// grows by 1/(1 − 1/memory) with each label, up to the variance that the weights begin with
+// in the mean. Every build of the model starts the regression again with all labels of the build.
 //
-// Source: Duchi, Hazan & Singer (2011), "Adaptive subgradient methods"; the
-// fading sum keeps the rate from vanishing.
+// Source: Opper (1998), "A Bayesian approach to on-line learning"; Böhning (1992),
+// "Multinomial logistic regression algorithm", for a bound of that form with curvature 1.
 type regression struct {
-	squares []float64 // C×(D+1)  G
-	x       []float64 // D+1  scratch; the last is the constant 1
-	logs    []float64 // C  scratch
+	x, vx []float64 // D+1  scratch: the input and its product with V
+	logs  []float64 // C  scratch
 }
 
 const (
-	linearRate   = 0.03
-	linearMemory = 5000 // labels
-	linearTiny   = 1e-4
+	linearCurvature    = 0.25
+	linearMinCurvature = 1e-3
+	linearMemory       = 5000 // labels
+	linearFarthest     = 1e12 // magnitude of a variance, of 1 divided by one, and of a weight
 )
 
 // StartRegression begins with weights of 0.
@@ -41,17 +42,21 @@ func (m *Mixture) StartRegression() {
 // growRegression makes room for the classes that were added to the view, once the
 // model is built.
 func (m *Mixture) growRegression() {
-	r, v := &m.regression, &m.view.Pool.Stack.Linear
-	n := len(m.view.Names) * (m.cfg.Features + 1)
-	if !m.cfg.Regression || !m.view.Built() || len(v.W) >= n {
+	former, c := m.view.Pool.Stack.Linear.W, len(m.view.Names)
+	if !m.cfg.Regression || !m.view.Built() || len(former) >= c*(m.cfg.Features+1) {
 		return
 	}
-	v.D = m.cfg.Features
-	w, squares := make([]float64, n), make([]float64, n)
-	copy(w, v.W)
-	copy(squares, r.squares)
-	v.W, r.squares = w, squares
-	r.x, r.logs = append(make([]float64, m.cfg.Features), 1), make([]float64, len(m.view.Names))
+	v := model.NewRegression(m.cfg.Features, c)
+	if copy(v.W, former) > 0 {
+		v.V = m.view.Pool.Stack.Linear.V
+	}
+	m.useRegression(v)
+}
+
+// useRegression goes on with v.
+func (m *Mixture) useRegression(v model.Regression) {
+	m.view.Pool.Stack.Linear = v
+	m.regression = regression{make([]float64, v.D+1), make([]float64, v.D+1), make([]float64, len(m.view.Names))}
 }
 
 // LearnRegression learns samples in order.
@@ -64,38 +69,80 @@ func (m *Mixture) LearnRegression(x []float64, labels []int, weights []float64) 
 	if len(v.W) == 0 {
 		return
 	}
-	d, fade := m.cfg.Features, 1-1./linearMemory
+	d := m.cfg.Features
+	r.x[d] = 1
 	for i, label := range labels {
 		m.view.Scale.To(r.x[:d], x[i*d:(i+1)*d])
-		for j, v := range r.x {
-			if v-v != 0 { // missing
-				r.x[j] = 0
-			}
-		}
+		model.KnownTo(r.x, r.x[:d])
 		v.LogsTo(r.logs, r.x[:d])
+		c := weights[i] * curvature(r.logs)
+		gain := 1 / (1 + float64(c*r.project(v)))
 		for k, logp := range r.logs {
 			miss := math.Exp(logp)
 			if k == label {
 				miss--
 			}
-			miss *= weights[i]
-			row := k * (d + 1)
-			w, squares := v.W[row:row+d+1], r.squares[row:row+d+1]
-			for j, v := range r.x {
-				g := miss * v
-				squares[j] = fade*squares[j] + g*g
-				w[j] -= linearRate * g / (math.Sqrt(squares[j]) + linearTiny)
-			}
+			dense.Axpy(-weights[i]*miss*gain, r.vx, v.W[k*(d+1):(k+1)*(d+1)])
 		}
+		r.shrink(v, c*gain)
+	}
+}
+
+// curvature is c for log probabilities and a weight of 1.
+func curvature(logs []float64) float64 {
+	var sum float64
+	for _, logp := range logs {
+		p := math.Exp(logp)
+		sum += float64(p * (1 - p))
+	}
+	c := float64(len(logs))
+	return linearCurvature * max(c/(2*max(c-1, 1))*sum, linearMinCurvature)
+}
+
+// project stores Vx and returns xᵀVx.
+func (r *regression) project(v *model.Regression) float64 {
+	rest := v.V
+	for i, x := range r.x {
+		if v.Diagonal() {
+			r.vx[i] = v.V[i] * x
+			continue
+		}
+		r.vx[i] = dense.Dot(rest[:i+1], r.x)
+		dense.Axpy(x, rest[:i], r.vx)
+		rest = rest[i+1:]
+	}
+	return max(dense.Dot(r.x, r.vx), 0)
+}
+
+// shrink takes f·Vx(Vx)ᵀ off V, and lets V fade.
+func (r *regression) shrink(v *model.Regression, f float64) {
+	var trace float64
+	for j := range r.x {
+		trace += *v.VarianceAt(j)
+	}
+	grow := 1.
+	if trace < float64(len(r.x)) {
+		grow = 1 / (1 - 1./linearMemory)
+	}
+	rest := v.V
+	for i, y := range r.vx {
+		row, others := rest[:1], r.vx[i:]
+		if !v.Diagonal() {
+			row, others = rest[:i+1], r.vx
+		}
+		for j := range row {
+			row[j] = grow * (row[j] - float64(f*float64(y*others[j])))
+		}
+		rest = rest[len(row):]
 	}
 }
 
 // RescaleRegression writes the weights for the scaling of the view, in place of the one of
 // before. Where one of them has ranks, which are not linear, the regression starts again.
 //
-//	w_j ← w_j·sd_j'/sd_j,  b ← b + Σ_j w_j·(μ_j' − μ_j)/sd_j,  G_j ← G_j·(sd_j/sd_j')²
+//	w_j ← w_j·sd_j'/sd_j,  b ← b + Σ_j w_j·(μ_j' − μ_j)/sd_j,  V ← TVTᵀ for this w ← Tw
 func (m *Mixture) RescaleRegression(before *model.Scale) {
-	r, v, now, d := &m.regression, &m.view.Pool.Stack.Linear, &m.view.Scale, m.cfg.Features
+	v, now := &m.view.Pool.Stack.Linear, &m.view.Scale
 	if len(v.W) == 0 {
 		return
 	}
@@ -105,18 +152,58 @@ func (m *Mixture) RescaleRegression(before *model.Scale) {
 		}
 		return
 	}
-	for row := 0; row < len(v.W); row += d + 1 {
-		w, squares := v.W[row:row+d+1], r.squares[row:row+d+1]
-		for j := range d {
-			w[d] += float64(w[j] * ((now.Mu[j] - before.Mu[j]) / before.Sd[j]))
-			ratio := now.Sd[j] / before.Sd[j]
-			w[j] *= ratio
-			squares[j] /= ratio * ratio
-		}
+	d := v.D
+	ratio, shift := make([]float64, d+1), make([]float64, d+1)
+	for j := range d {
+		ratio[j], shift[j] = now.Sd[j]/before.Sd[j], (now.Mu[j]-before.Mu[j])/before.Sd[j]
 	}
-	if endless := func(v float64) bool { return v-v != 0 }; slices.ContainsFunc(v.W, endless) || slices.ContainsFunc(r.squares, endless) {
+	ratio[d], shift[d] = 1, 1
+	m.regression.rescale(v, ratio, shift)
+	if !sound(v) {
 		m.StartRegression() // the scalings are too far apart
 	}
+}
+
+// rescale writes weights and V for other units: weight j times ratio_j, and the constant's the sum
+// of all, each times shift_j.
+func (r *regression) rescale(v *model.Regression, ratio, shift []float64) {
+	n := v.D + 1
+	for row := 0; row < len(v.W); row += n {
+		w := v.W[row : row+n]
+		w[v.D] = dense.Dot(shift, w)
+		for j := range v.D {
+			w[j] *= ratio[j]
+		}
+	}
+	copy(r.x, shift)
+	variance, rest := r.project(v), v.V
+	for i, x := range ratio {
+		row, others := rest[:1], ratio[i:]
+		if !v.Diagonal() {
+			row, others = rest[:i+1], ratio
+		}
+		for j := range row {
+			row[j] *= x * others[j]
+		}
+		rest = rest[len(row):]
+	}
+	if last := len(v.V) - len(r.x); !v.Diagonal() {
+		for j, y := range r.vx {
+			v.V[last+j] = ratio[j] * y
+		}
+	}
+	*v.VarianceAt(v.D) = variance
+}
+
+// sound reports whether all numbers are finite, and none too large.
+func sound(v *model.Regression) bool {
+	far := func(v float64) bool { return !(math.Abs(v) <= linearFarthest) }
+	for j := range v.D + 1 {
+		if !(*v.VarianceAt(j) >= 1/linearFarthest) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(v.W, far) && !slices.ContainsFunc(v.V, far)
 }
 
 // dropFromRegression removes class k.
@@ -126,39 +213,6 @@ func (m *Mixture) dropFromRegression(k int) {
 		return
 	}
 	from, to := k*(m.cfg.Features+1), (k+1)*(m.cfg.Features+1)
-	v.W, r.squares = slices.Concat(v.W[:from], v.W[to:]), slices.Concat(r.squares[:from], r.squares[to:])
+	v.W = slices.Concat(v.W[:from], v.W[to:])
 	r.logs = r.logs[:len(r.logs)-1]
-}
-
-// EncodeRegression appends weights and gradients.
-func (m *Mixture) EncodeRegression(e *wire.Encoder) {
-	if m.view.Built() { // otherwise the next build starts it again
-		e.Floats(m.view.Pool.Stack.Linear.W)
-		e.Floats(m.regression.squares)
-	}
-}
-
-// DecodeRegression reads the values that EncodeRegression wrote.
-func (m *Mixture) DecodeRegression(d *wire.Decoder) {
-	n := len(m.view.Names) * (m.cfg.Features + 1)
-	w, squares := d.Floats(n, "regression"), d.Floats(n, "regression")
-	if d.Err() != nil {
-		return
-	}
-	for i, v := range w {
-		if v-v != 0 || !(squares[i] >= 0 && squares[i] <= math.MaxFloat64) {
-			d.Fail("regression holds a number that is not finite, or a negative square")
-			return
-		}
-	}
-	if !m.view.Built() {
-		d.Fail("regression without a model")
-		return
-	}
-	if !m.cfg.Regression {
-		return
-	}
-	m.growRegression()
-	copy(m.view.Pool.Stack.Linear.W, w)
-	copy(m.regression.squares, squares)
 }

@@ -56,6 +56,7 @@ const (
 	mostApart    = 16   // samples of a minibatch that count each for the fast learner
 	slowLead     = 2    // log weight by which the slow learner begins ahead of the fast one
 	forestShare  = 0.4  // the forest's first exponent
+	linearShare  = 0.2  // the regression's
 	maxStackStep = 0.2  // of an exponent in one minibatch
 
 	// Where labels are requested they are those of the hardest samples, and say less of the exponents
@@ -64,8 +65,8 @@ const (
 	requestedShare = 0.75 // of the blend's weight
 )
 
-// newBlend begins with the geometric mean of the horizons, and of the forest where
-// there is one, and, if the chain is among the experts, with the whole chain. The
+// newBlend begins with the geometric mean of the horizons, the regression and the forest where
+// there are these, and, if the chain is among the experts, with the whole chain. The
 // other exponents are 0. A forest whose exponent began at 0 would give a third less on
 // streams of a few thousand labels.
 func (m *Mixture) newBlend(chain bool) (blend, model.Blend) {
@@ -77,6 +78,9 @@ func (m *Mixture) newBlend(chain bool) (blend, model.Blend) {
 	if m.cfg.FewLabels {
 		prior *= requestedPrior
 	}
+	if m.cfg.Regression {
+		share -= linearShare
+	}
 	if chain {
 		n += 1 + len(model.RecentMemories)
 	}
@@ -85,6 +89,8 @@ func (m *Mixture) newBlend(chain bool) (blend, model.Blend) {
 		switch {
 		case i < horizons:
 			start[i] = share / float64(horizons)
+		case i == horizons && m.cfg.Regression:
+			start[i] = linearShare
 		case i == m.forestExpert() && m.cfg.Forest:
 			start[i] = forestShare
 		case i == m.forestExpert() || i == m.forestExpert()+1 && m.cfg.Forest:
