@@ -17,7 +17,9 @@ type Fit struct {
 // FromFit returns a learner that carries on from a fitted model: it has learnt the
 // set, its warm-up is over, its window is empty, and every horizon begins with all
 // the sites, which then fade at its own rate. Weights of the horizons and moments
-// of the optimiser begin at their start; nothing has been judged. Errors: ErrConfig, and
+// of the optimiser begin at their start; nothing has been judged. A declared class
+// that the set lacks has its latent function from its first label on: at its prior it
+// would take a part of each answer. Errors: ErrConfig, and
 // ErrFactor or ErrNotFinite of model for parameters or sites without a posterior.
 func FromFit(cfg Config, f Fit) (*Learner, error) {
 	l, err := NewLearner(cfg)
@@ -25,7 +27,7 @@ func FromFit(cfg Config, f Fit) (*Learner, error) {
 		return nil, err
 	}
 	r := &l.classes
-	var order []int // classes of the set, then those that are declared but not in it
+	var order []int // the classes of the set
 	for _, name := range f.Names {
 		k, known := r.index[name]
 		if !known {
@@ -35,15 +37,6 @@ func FromFit(cfg Config, f Fit) (*Learner, error) {
 			k = r.add(name)
 		}
 		order = append(order, k)
-	}
-	fitted := make([]bool, len(r.names))
-	for _, k := range order {
-		fitted[k] = true
-	}
-	for k, in := range fitted {
-		if !in {
-			order = append(order, k)
-		}
 	}
 	l.mix.ResetHorizons()
 	err = l.bank.Load(&f.Fit, order)

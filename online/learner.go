@@ -164,8 +164,8 @@ func (l *Learner) publishClasses() {
 }
 
 // ensureLatent gives class k a latent function at its prior, unless it has one.
-// Declared classes get theirs with the first model, a class that appears later
-// when its first sample is learnt.
+// Declared classes get theirs with the first model; a class that appears later, or of
+// which a fit had no sample, when its first sample is learnt.
 func (l *Learner) ensureLatent(k int) {
 	if l.classes.latent[k] < 0 {
 		l.classes.latent[k] = l.bank.Grow(k)
