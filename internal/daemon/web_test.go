@@ -229,6 +229,9 @@ func TestEventStream(t *testing.T) {
 	follow := func() (events <-chan [2]string, code int, leave func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		resp := s.events(ctx)
+		if got := resp.Header.Get("X-Accel-Buffering"); resp.StatusCode == http.StatusOK && got != "no" {
+			t.Errorf("a proxy may keep events back: X-Accel-Buffering is %q", got)
+		}
 		ch := make(chan [2]string, 1000)
 		go func() {
 			defer close(ch)

@@ -29,6 +29,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
 	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx as a proxy would keep events back until it has some kB of them
 	events := eventStream{to: w, control: http.NewResponseController(w), timeout: s.Timeouts.ViewerReads}
 	timing.Every(ctx, followEvery, func() {
 		served := s.monitor.model(name) // a reload may have replaced or removed it
