@@ -175,7 +175,11 @@ func (s *Server) handler() http.Handler {
 	rest.HandleFunc("GET /api/v1/models", func(w http.ResponseWriter, r *http.Request) { reply(w, http.StatusOK, m.describeNode()) })
 	rest.HandleFunc("GET /api/v1/models/{model}", s.ofModel(func(w http.ResponseWriter, served *Model) { reply(w, http.StatusOK, m.describeModel(served)) }))
 	rest.HandleFunc("GET /api/v1/models/{model}/fleet", s.ofModel(s.fleet))
-	rest.Handle("POST /api/v1/models/{model}/label", http.NewCrossOriginProtection().Handler(http.HandlerFunc(s.label)))
+	own := http.NewCrossOriginProtection()
+	own.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		refuseRequest(w, http.StatusForbidden, "the page that sent this has another address than it was sent to: a proxy has to pass the header Host on, nginx by proxy_set_header Host $http_host")
+	}))
+	rest.Handle("POST /api/v1/models/{model}/label", own.Handler(http.HandlerFunc(s.label)))
 	rest.HandleFunc("GET /{$}", servePage)
 	for _, before := range []string{"/metrics", "/api/v1/events", "/healthz", "/readyz"} {
 		rest.HandleFunc("GET "+before, http.NotFound) // routed before; of another method the answer is 405
