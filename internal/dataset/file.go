@@ -182,10 +182,13 @@ func (d *File) begin() (width int, err error) {
 		return len(cells), nil
 	}
 	d.begun.unnamed = len(first) - len(cells)
+	if d.csv.RowNames {
+		d.names = []string{""}
+	}
 	for _, name := range cells {
 		d.names = append(d.names, strings.TrimSpace(name))
 	}
-	return len(cells), nil
+	return len(d.names), nil
 }
 
 // withoutEnd returns the cells of a line without empty ones at its end, at least the first n.

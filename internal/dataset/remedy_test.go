@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,10 +20,27 @@ func TestRemedyForBooleans(t *testing.T) {
 	}
 }
 
-// Names of rows before the first column are told, whatever the separator is.
+// Names of rows as R writes them, in quotation marks and without a name in the header, are left out; a separator behind
+// the last cell is none of them.
+func TestNamesOfRows(t *testing.T) {
+	for _, text := range []string{
+		"\"a\" \"b\" \"label\"\n\"1\" 1 -2.5 \"ok\"\n\"2\" 0.003 4e10 \"worn out\"\n",
+		"\"a\"\t\"b\"\t\"label\"\n\"Mazda RX4\"\t1\t-2.5\t\"ok\"\n\"Fiat 128\"\t0.003\t4e10\t\"worn out\"\n",
+		"\"a\",\"b\",\"label\"\n\"1\",\"-2.5\",\"ok\",\n\"0.003\",\"4e10\",\"worn out\",\n",
+	} {
+		d, rows, err := rowsOf(t, text, "")
+		if err != nil || len(rows) != 2 || !slices.Equal(d.Features, []string{"a", "b"}) ||
+			!slices.Equal(rows[0].X, []float64{1, -2.5}) || !slices.Equal(rows[1].X, []float64{0.003, 4e10}) || rows[1].Label != "worn out" {
+			t.Errorf("%q: %+v, %v", text, rows, err)
+		}
+	}
+}
+
+// Names of rows without quotes before the first column are told, whatever the separator is: the header may as
+// well lack the last name.
 func TestRemedyForNamesOfRows(t *testing.T) {
 	for _, separator := range []string{",", ";", "\t"} {
-		_, _, err := rowsOf(t, strings.ReplaceAll("\"a\",\"b\",\"label\"\n\"1\",1,2,\"x\"\n\"2\",1,2,\"x\"\n", ",", separator), "")
+		_, _, err := rowsOf(t, strings.ReplaceAll("a,b,label\n1,1,2,x\n2,1,2,x\n", ",", separator), "")
 		if err == nil || !strings.HasSuffix(err.Error(), "names of rows, as R writes them, are left out by row.names = FALSE of write.table") {
 			t.Errorf("%q: %v", separator, err)
 		}

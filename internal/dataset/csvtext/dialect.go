@@ -17,14 +17,27 @@ func separatorLine(start string) (sep rune, rest string) {
 }
 
 // bySpaces returns the fraction of numbers among cells that spaces separate; 0 unless all of
-// the first lines have as many cells, at least two.
+// the first lines have as many cells, at least two, the header without names of rows.
 func bySpaces(start string) float64 {
-	counts, _ := cellCounts(packed(start), ' ')
+	start = packed(start)
+	counts, _ := cellCounts(start, ' ')
+	if namesRows(start, counts) {
+		counts = counts[1:]
+	}
 	if len(counts) == 0 || counts[0] < 2 || slices.Min(counts) < slices.Max(counts) {
 		return 0
 	}
 	n, cells := numbers(strings.Fields(start[:min(len(start), 4096)]))
 	return float64(n) / float64(max(cells, 1))
+}
+
+// namesRows reports whether the lines begin with names of rows as R writes them: in quotation marks, and
+// without a name of their own in the header. counts are the cells of the lines.
+func namesRows(start string, counts []int) bool {
+	_, rest, _ := strings.Cut(start, "\n")
+	line, _, _ := strings.Cut(rest, "\n")
+	line = strings.TrimRight(line, " \r")
+	return strings.HasPrefix(line, `"`) && !strings.Contains(separators, line[len(line)-1:]) && len(counts) > 1 && counts[0]+1 == slices.Min(counts[1:]) && counts[0]+1 == slices.Max(counts[1:])
 }
 
 // separators are the detected separators, the least likely part of a cell first:

@@ -19,6 +19,7 @@ var ErrTooLong = fmt.Errorf("a line is longer than %d MiB; is this a CSV file?",
 type Reader struct {
 	*csv.Reader
 	Header    bool // the first line names the columns
+	RowNames  bool // the lines have names, for which the header has none
 	TableLine int  // in which a table begins, as far as the first lines tell; 0: in none
 
 	budget *recordLimit
@@ -41,12 +42,13 @@ func NewReader(r io.Reader, path string, separator rune, header string) (*Reader
 	if sep == ' ' {
 		budget.r, start = &blanks{r: text}, packed(start)
 	}
-	_, comments := cellCounts(start, byte(sep))
+	counts, comments := cellCounts(start, byte(sep))
 	d := &Reader{Reader: newCSV(budget, sep, comments), TableLine: tableLine(start, sep), budget: budget}
 	if named != 0 {
 		_, _ = d.Reader.Read() // the line counts in the positions of errors; an error of r occurs again
 	}
 	d.Header = header == "yes" || header != "no" && hasHeader(start, sep, comments)
+	d.RowNames = d.Header && namesRows(start, counts)
 	return d, nil
 }
 
