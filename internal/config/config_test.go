@@ -100,6 +100,8 @@ func TestConfigRefuses(t *testing.T) {
 		"password in the file":   {"mqtt: {username: u, password: hunter2}\n", nil, []string{"edge.yaml:1:31: mqtt.password: want keys and values, {file: FILE}"}},
 		"list for a mapping":     {"- 1\n", nil, []string{"edge.yaml:1:1: the configuration: want keys and values"}},
 		"address for a list":     {"mqtt: {servers: mqtt://u:hunter2@b}\n", nil, []string{"edge.yaml:1:17: mqtt.servers: want a list"}},
+		"addresses for a list":   {"mqtt: {servers: 'mqtt://10.0.0.101:1883, mqtt://10.0.0.102:18883'}\n", nil, []string{"mqtt.servers: want a list: [mqtt://10.0.0.101:1883, mqtt://10.0.0.102:18883]"}},
+		"a text for a list":      {"mqtt: {servers: " + strings.Repeat("a", 201) + "}\n", nil, []string{"mqtt.servers: want a list: [VALUE]"}},
 		"word for a list":        {"mqtt: {servers: a}\n", nil, []string{"edge.yaml:1:17: mqtt.servers: want a list: [a]"}},
 		"mapping for a word":     {"mqtt: {servers: [mqtt: //h]}\n", nil, []string{"mqtt.servers[0]: want one value; put it in quotes if it has a colon"}},
 		"of a stream, there":     {"models: {m: {window: {length: 5}}}\n", nil, []string{"edge.yaml:1:22: models.m.window: want one value; keys and values are those of this key in streams.NAME"}},

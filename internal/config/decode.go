@@ -196,7 +196,7 @@ func (d *decoder) fields(node *yaml.Node, v reflect.Value, path string) {
 		case last == "classes":
 			such = ", such as {names: [NAME, NAME]}"
 		case key != "" && node.Kind == yaml.ScalarNode:
-			such = fmt.Sprintf(", such as {%s: %.40s}", key, node.Value)
+			such = fmt.Sprintf(", such as {%s: %s}", key, whole(node.Value))
 		}
 		d.report(node, "%s: want keys and values%s; the keys are %s", orRoot(path), such, strings.Join(field.Names(fields), ", "))
 		return
@@ -216,7 +216,7 @@ func (d *decoder) list(node *yaml.Node, v reflect.Value, path string) {
 	if node.Kind != yaml.SequenceNode {
 		example := ""
 		if node.Kind == yaml.ScalarNode && node.Value != "" && !strings.Contains(node.Value, "@") { // an address with a password
-			example = fmt.Sprintf(": [%.40s]", node.Value)
+			example = fmt.Sprintf(": [%s]", whole(node.Value))
 		}
 		d.report(node, "%s: want a list%s", path, example)
 		return
@@ -225,6 +225,14 @@ func (d *decoder) list(node *yaml.Node, v reflect.Value, path string) {
 	for i, value := range node.Content {
 		d.decode(value, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
 	}
+}
+
+// whole returns a value for an example, of which a part would be another value; VALUE for a long one.
+func whole(value string) string {
+	if len(value) > 200 {
+		return "VALUE"
+	}
+	return value
 }
 
 // entries sets the map v from node.
