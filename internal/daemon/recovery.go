@@ -112,7 +112,7 @@ func (d *Daemon) logReady(name string, kept *persist.Recovered, restored uint64)
 	return func(l *online.Learner) {
 		scores := l.Scores()
 		d.log.Info("model ready", "model", name, "restored", restored, "replayed", replayed, "pending", pending,
-			"samples", scores.N, "classes", len(scores.Classes), "digest", l.Digest())
+			"learnt", l.Posterior().N, "samples", scores.N, "classes", len(scores.Classes), "digest", l.Digest())
 		if more := l.Undeclared(); len(more) > 0 {
 			d.log.Warn("the model has classes that its closed list, classes.names, lacks; they stay, and labels of them are learnt: request class_remove, or list them", "model", name, "classes", more)
 		}

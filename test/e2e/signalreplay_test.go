@@ -147,6 +147,9 @@ func TestSignalsWarmStart(t *testing.T) {
 	pub := brokertest.Subscribe(t, b.URL(), []string{"edge/test/gait/prediction/#"}, func(_ string, payload []byte) { predicted <- string(payload) })
 	defer pub.Close()
 	d := harness.Start(t, path)
+	if ready := d.Await("model ready"); ready.Get("learnt").Int() == 0 {
+		t.Errorf("the log does not tell what was learnt: %s", ready.Raw)
+	}
 	harness.Replay(t, data, "-c", path, "--labels", "none")()
 	first := gjson.Parse(<-predicted)
 	if first.Get("class").String() != "rest" || len(first.Get("probs").Map()) != 3 {
