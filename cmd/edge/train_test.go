@@ -225,6 +225,18 @@ func TestIdxRefuses(t *testing.T) {
 	}
 }
 
+// A weighting of classes that the training does not know is told.
+func TestTrainTellsOfWeights(t *testing.T) {
+	table := harness.TableFile(t, "table.csv", 60)
+	for mode, told := range map[string]bool{"none": false, "balanced": true} {
+		file := harness.TableConfig(t, table, ", class_weights: {mode: "+mode+"}")
+		code, _, errOut := edge(t, "train", table, "-c", file, "--passes", "1")
+		if code != exit.OK || strings.Contains(errOut, "class_weights is balanced, and training in many passes counts each row once") != told {
+			t.Errorf("%s: exit %d: %s", mode, code, errOut)
+		}
+	}
+}
+
 // Files of too few rows, or of one label, are refused by name, with the commands that learn from them.
 func TestTrainWantsRows(t *testing.T) {
 	one := files.Write(t, "one.csv", "a,b,label\n"+strings.Repeat("1,2,only\n3,4,only\n", 10))

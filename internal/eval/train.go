@@ -138,6 +138,9 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		return nil, err
 	}
 	warnOfLabels(errOut, path, file, t.Model, table.Classes)
+	if cfg.ClassWeights.Mode == online.Balanced {
+		fmt.Fprintf(errOut, "%s: class_weights is balanced, and training in many passes counts each row once: edge run weighs the labels that follow\n", path)
+	}
 	printLeftOut(table, t.OnMissing, errOut)
 	if t.Holdout > 0 && t.Data.Raw != nil && t.Data.Raw.Stream.StageConfig().Overlaps() {
 		fmt.Fprintf(errOut, "%s: the windows that --holdout draws share rows with those that are learnt, so that the scores are too good; --test FILE judges by other recordings\n", table.Name)
