@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,5 +129,13 @@ func TestDemoEndsAtTheSecondSignal(t *testing.T) {
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 		t.Errorf("it leaves %v, %v", left, err)
+	}
+}
+
+// Without a folder for its state a demo says which variable names one.
+func TestDemoWithoutFolder(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	if code, _, errOut := edge(t, "demo", "--for", "1ms"); code != exit.Runtime || !strings.Contains(errOut, "set TMPDIR to a folder in which you may write") {
+		t.Errorf("exit %d: %s", code, errOut)
 	}
 }

@@ -58,7 +58,7 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 	defer sensors.close()
 	folder, err := os.MkdirTemp("", "edge-demo-")
 	if err != nil {
-		return fmt.Errorf("demo: %w", err)
+		return fmt.Errorf("demo: a folder for its state: %w; set TMPDIR to a folder in which you may write", err)
 	}
 	defer os.RemoveAll(folder)
 	defer removeAtSecond(folder)()
