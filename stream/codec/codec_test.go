@@ -119,7 +119,7 @@ var conformance = []inEveryFormat{
 	{name: "broken", json: `{"rms"`, influx: "v rms=", csv: `"`, refused: Malformed},
 	{name: "invalid UTF-8", json: "{\"id\":\"\xff\",\"features\":[1,2,3]}", influx: "v id=\"\xff\",rms=1,kurtosis=2,peak_hz=3", csv: "\xff,,1,2,3,,,", refused: Malformed},
 	{name: "too few", json: `[1,2]`, float32: raw[float32](1, 2), float64: raw[float64](1, 2), csv: ",,1,2", refused: WrongDimension},
-	{name: "a bit too much", json: `[1,2,3,4]`, float32: raw[float32](1, 2, 3) + "x", float64: raw[float64](1, 2, 3, 4), csv: ",,1,2,3,,,,", refused: WrongDimension},
+	{name: "a bit too much", json: `[1,2,3,4]`, float32: raw[float32](1, 2, 3) + "x", float64: raw[float64](1, 2, 3, 4), csv: ",,1,2,3,,,,4", refused: WrongDimension},
 	{name: "missing feature", json: `{"rms":1,"peak_hz":2}`, influx: "v rms=1,peak_hz=2", csv: ",,1,,2,,,", refused: MissingFeature},
 	{name: "no feature", json: `{"id":"a"}`, influx: `v id="a"`, csv: "a,,,,,,,", refused: MissingFeature},
 	{name: "unknown feature", json: `{"rms":1,"kurtosis":2,"peak_hz":3,"rsm":4}`, influx: "v rms=1,kurtosis=2,peak_hz=3,rsm=4", refused: UnknownFeature},

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// csvCodec reads lines of comma-separated cells (RFC 4180): the
-// configuration names the columns. An empty cell is a missing one. The word null as a label
+// csvCodec reads lines of comma-separated cells (RFC 4180), or of cells with semicolons or tabs between them:
+// the configuration names the columns. Empty cells beyond them, at the end of a line, are none. An empty cell is a missing one. The word null as a label
 // is no label, and ends one that is held, as null of JSON does. A first line that has the names of
 // the columns is left out.
 type csvCodec struct {
@@ -61,7 +61,8 @@ func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		return nil, notText(payload)
 	}
 	lines := csv.NewReader(bytes.NewReader(payload))
-	lines.FieldsPerRecord, lines.TrimLeadingSpace, lines.ReuseRecord = -1, true, true
+	lines.Comma, lines.FieldsPerRecord, lines.ReuseRecord = c.separator(payload), -1, true
+	lines.TrimLeadingSpace = lines.Comma != '\t'
 	var readings []Reading
 	for n := 0; ; n++ {
 		line, err := lines.Read()
@@ -74,6 +75,9 @@ func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		if err != nil {
 			return nil, unlessJSON(payload, Refuse(Malformed, "%w", err))
 		}
+		for len(line) > len(c.columns) && strings.TrimSpace(line[len(line)-1]) == "" {
+			line = line[:len(line)-1]
+		}
 		if n == 0 && c.isHeader(line) {
 			continue
 		}
@@ -83,6 +87,27 @@ func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
 			return nil, unlessJSON(payload, onLine(refusal, at))
 		}
 	}
+}
+
+// separator returns what is between the cells of the first line: that which gives it a cell for each column; else a
+// comma if it has one.
+func (c csvCodec) separator(payload []byte) rune {
+	line, _, _ := bytes.Cut(payload, []byte("\n"))
+	commas := bytes.Count(line, []byte(","))
+	if commas > 0 && bytes.ContainsRune(line, '"') {
+		return ','
+	}
+	found := ','
+	for _, sep := range ",\t;" {
+		n := bytes.Count(line, []byte(string(sep)))
+		if n+1 == len(c.columns) {
+			return sep
+		}
+		if n > 0 && commas == 0 {
+			found = sep
+		}
+	}
+	return found
 }
 
 // isHeader reports whether a line has the names of the columns.

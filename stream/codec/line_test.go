@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -66,6 +67,42 @@ func TestHeaderOfColumns(t *testing.T) {
 		}
 		if got, err := d.Decode([]byte(row + header)); err == nil {
 			t.Errorf("%q: %+v, want a refusal of the names in the second line", columns, got)
+		}
+	}
+}
+
+// Cells may have semicolons or tabs between them, and a separator behind the last one.
+func TestSeparatorsOfCells(t *testing.T) {
+	s := DefaultStream()
+	s.Topics, s.Format, s.Features, s.Columns = []string{"t"}, formatCSV, []string{"x", "y"}, []string{"x", "y", "label"}
+	d, err := NewDecoder(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for payload, label := range map[string]string{
+		"1.5,2,ok\n":               "ok",
+		"1.5;2;ok\r\n":             "ok",
+		"1.5\t2\tok":               "ok",
+		"x;y;label\n1.5;2;ok":      "ok",
+		"\"1.5\";\"2\";\"a; b\"":   "a; b",
+		"1.5,2,ok,":                "ok",
+		"x,y,label,\n1.5,2,ok, ,":  "ok",
+		"1.5;2;ok;;\n":             "ok",
+		"1.5, 2,a;b\tc":            "", // a tab is in no label
+		"1.5,2,a;b":                "a;b",
+		"1.5,2,\"a, b; c\"":        "a, b; c",
+		"1.5,2,\"a; b; c\",":       "a; b; c",
+		"x,y,label\n1.5,2,a;b;c\n": "a;b;c",
+	} {
+		got, err := d.Decode([]byte(payload))
+		if label == "" {
+			if err == nil {
+				t.Errorf("%q: %+v, want a refusal", payload, got)
+			}
+			continue
+		}
+		if err != nil || len(got) != 1 || !slices.Equal(got[0].X, []float64{1.5, 2}) || got[0].Label != label {
+			t.Errorf("%q: %+v, %v", payload, got, err)
 		}
 	}
 }

@@ -71,7 +71,8 @@ func TestRemedies(t *testing.T) {
 		{formatCSV, `{"x":1}`, "malformed: it looks like JSON, which format: json reads"},
 		{formatCSV, "[1,2,\n3]", "malformed: it looks like JSON, which format: json reads"},
 		{formatInflux, `{"x":1}`, "malformed: it looks like JSON, which format: json reads"},
-		{formatCSV, `1;2`, "1 cells, want 2, with commas between them"},
+		{formatCSV, `1 2`, "1 cells, want 2, with commas between them"},
+		{formatCSV, `1,5;2,5`, `signal "x" is "1,5": want a number with a decimal point and no other separator`},
 	} {
 		s := DefaultStream()
 		s.Topics, s.Format, s.Stage.Signals = []string{"a"}, c.format, []string{"x"}
