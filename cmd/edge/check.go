@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,7 @@ import (
 	"edge/internal/doctor"
 	"edge/internal/statefile"
 	"edge/internal/terminal"
+	"edge/stream/mqtt"
 )
 
 func newCheckCommand() *cobra.Command {
@@ -69,12 +71,9 @@ exits with 1 if the broker does not do what the configuration needs.`,
 			if !connect {
 				return nil
 			}
-			pub, err := broker.NewPublisher(cmd.Context(), c.MQTT, 0, broker.Listener{})
-			if err != nil {
+			if err := connectToEach(cmd.Context(), c.MQTT, out); err != nil {
 				return err
 			}
-			pub.Close()
-			fmt.Fprintf(out, "broker   %s: connected\n", strings.Join(c.MQTT.Servers, ", "))
 			d := doctor.ExamineDelivery(cmd.Context(), c)
 			if err := context.Cause(cmd.Context()); err != nil { // the findings would blame the broker
 				return err
@@ -86,4 +85,31 @@ exits with 1 if the broker does not do what the configuration needs.`,
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "list the features that streams with signals make")
 	cmd.Flags().BoolVar(&connect, "connect", false, "also connect to the broker, and test what it grants and delivers")
 	return cmd
+}
+
+// connectToEach connects to the broker at each of its addresses, and prints how that went. It returns the errors if
+// none answers, and that of ctx.
+func connectToEach(ctx context.Context, cfg mqtt.Config, out io.Writer) error {
+	servers := cfg.Servers
+	var errs []error
+	for _, server := range servers {
+		cfg.Servers = []string{server} // cfg is a copy
+		pub, err := broker.NewPublisher(ctx, cfg, 0, broker.Listener{})
+		switch {
+		case err == nil:
+			pub.Close()
+			fmt.Fprintf(out, "broker   %s: connected\n", server)
+		case ctx.Err() != nil:
+			return err
+		default:
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == len(servers) {
+		return errors.Join(errs...)
+	}
+	for _, err := range errs {
+		fmt.Fprintf(out, "warning  %v\n", err)
+	}
+	return nil
 }
