@@ -158,7 +158,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		for _, c := range []struct{ topic, payload, want string }{
 			{"learning/bearing", "maybe", `{"error":"want ON or OFF, or {\"data\": {\"learning\": true}}, not \"maybe\"","status":"error"}`},
 			{"learning/bearing", `{"data":{},"transaction":7}`, `{"error":"want ON or OFF, or {\"data\": {\"learning\": true}}, not \"\"","status":"error","transaction":7}`},
-			{"learning/bearing", `{"data"`, `{"error":"byte 7: unexpected end of JSON input","status":"error"}`},
+			{"learning/bearing", `{"data"`, `{"error":"byte 7: unexpected end of JSON input: the message is cut off: is the sender's buffer too small?","status":"error"}`},
 			{"learning/bearing", `{"data":{"learning":true,"learning":false}}`, `{"error":"key \"learning\" occurs twice","status":"error"}`},
 			{"learning/motor", "ON", `{"error":"there is no model \"motor\"; the node has bearing","status":"error"}`},
 			{"learning/", "ON", `{"error":"there is no model \"\"; the node has bearing","status":"error"}`},

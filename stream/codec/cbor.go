@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/big"
 	"slices"
@@ -47,6 +48,9 @@ func (c *cborCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		}
 		if other := otherFormat(payload); other != "" && other != isCBOR {
 			return nil, Refuse(Malformed, "%w: it looks like %s", err, other)
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, Refuse(Malformed, "%w%s", err, cutOff)
 		}
 		return nil, Refuse(Malformed, "%w", err)
 	}

@@ -413,6 +413,9 @@ func lookOver(payload []byte) (deepest int, notFinite bool) {
 	return deepest, notFinite
 }
 
+// cutOff is the usual reason for a payload that ends too early, as microcontrollers send it.
+const cutOff = ": the message is cut off: is the sender's buffer too small?"
+
 // notJSON refuses a payload that is not JSON, with the remedy for common mistakes.
 func notJSON(payload []byte) *Refusal {
 	err := json.Unmarshal(payload, new(json.RawMessage)) // for the error text
@@ -424,6 +427,8 @@ func notJSON(payload []byte) *Refusal {
 			remedy = "; JSON has double quotes around keys and texts"
 		} else if at := int(syntax.Offset) - 1; bytes.HasPrefix(payload, []byte("{")) && at < len(payload) && payload[at] == '{' {
 			remedy = "; " + severalObjects
+		} else if len(payload) > 0 && int(syntax.Offset) == len(payload) && err.Error() == "unexpected end of JSON input" {
+			remedy = cutOff
 		}
 		return Refuse(Malformed, "byte %d: %w%s", syntax.Offset, err, remedy)
 	}
