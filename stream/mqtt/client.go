@@ -20,6 +20,7 @@ import (
 
 const (
 	connectTimeout = 10 * time.Second
+	mostTimeouts   = 6           // of connectTimeout, for which later attempts wait for CONNACK: a broker to which all clients return at once is slow
 	publishWait    = time.Second // longest wait of a publication for room; paho accepts none on a lost connection
 	writeTimeout   = 10 * time.Second
 	pingTimeout    = 10 * time.Second
@@ -237,14 +238,15 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{}, 1), denied: make(chan struct{}, 1), dropped: make(chan []paho.Token, 8), cursor: newCursorState(c.cursor)}
 	var aborts []func() bool // end the handshakes if ctx ends meanwhile
 	opts.SetCleanSession(!c.Config.PersistentSession).
-		SetKeepAlive(0).                                                  // Conn.keepAlive sends the pings
-		SetConnectTimeout(c.ConnectTimeout).SetWriteTimeout(publishWait). // frameConn has the deadline for writing
+		SetKeepAlive(0). // Conn.keepAlive sends the pings
+		SetConnectTimeout(c.ConnectTimeout * time.Duration(1+min(c.attempts, mostTimeouts-1))).
+		SetWriteTimeout(publishWait). // frameConn has the deadline for writing
 		SetAutoReconnect(false).
 		SetAutoAckDisabled(true).
 		SetStore(noStore{}).
 		SetConnectionLostHandler(func(_ paho.Client, err error) { conn.fail(err) }).
 		SetCustomOpenConnectionFn(func(u *url.URL, o paho.ClientOptions) (net.Conn, error) {
-			nc, err := c.Dial(ctx, u, o.TLSConfig, o.ConnectTimeout)
+			nc, err := c.Dial(ctx, u, o.TLSConfig, c.ConnectTimeout)
 			if err != nil {
 				return nil, err
 			}

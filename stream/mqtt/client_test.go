@@ -97,6 +97,41 @@ func TestShortConnectionsAreLoggedOnce(t *testing.T) {
 	})
 }
 
+// A broker that takes longer for CONNACK than the first attempts wait is given more time.
+func TestSlowConnack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all sync.WaitGroup
+		cfg := DefaultConfig()
+		cfg.Servers = []string{"mqtt://broker"}
+		c := NewClient(Options{
+			Config: cfg, Counters: new(Counters), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {}, Serve: func(context.Context, *Conn) {},
+			Dial: func(_ context.Context, _ *url.URL, _ *tls.Config, timeout time.Duration) (net.Conn, error) {
+				if timeout != connectTimeout {
+					t.Errorf("a dead address is waited for %s", timeout)
+				}
+				client, broker := net.Pipe()
+				all.Go(func() {
+					defer broker.Close()
+					packets.ReadPacket(broker)
+					time.Sleep(35 * time.Second)
+					if _, err := io.WriteString(broker, "\x20\x02\x00\x00"); err == nil {
+						io.Copy(io.Discard, broker)
+					}
+				})
+				return client, nil
+			},
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		all.Go(func() { c.Run(ctx) })
+		time.Sleep(110 * time.Second) // three attempts of 10, 20 and 30 s, pauses, and the fourth
+		if c.Counters.ConnectFailures.Load() != 3 || c.current.Load() == nil {
+			t.Errorf("%d attempts failed, want 3; connected: %t", c.Counters.ConnectFailures.Load(), c.current.Load() != nil)
+		}
+		stop()
+		all.Wait()
+	})
+}
+
 // A broker that ends the connection before its first packet may expect TLS, or the reverse.
 func TestAdviceOfAnotherPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
