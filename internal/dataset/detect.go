@@ -26,6 +26,7 @@ type Recording struct {
 	Lacking             bool     // a row lacks the value of a signal
 	Relative            bool     // the times are not those of a clock, but from the start of a recording
 	Days                bool     // the times would be days of this century or the last in a spreadsheet, a row each 15 minutes or more often
+	Times               []string // other columns with times as text, which are no signals
 	Rising              []string // columns that rise with every row, as the number of the row does, or are the label in other words: they are no signals
 	Shared              bool     // no time is before that of the row before, and many are the same: the file counts as one of samples
 	Sparse              bool     // more than half of the rows have an empty cell, as of values that come on change
@@ -213,7 +214,7 @@ func (d *File) recordingColumns(f Format) (r Recording, l layout, err error) {
 	if l.device, err = c.oneOr("--device", f.Device, deviceColumn); err != nil {
 		return r, l, err
 	}
-	if l.label, err = c.label(f, append(leftOut, l.time, l.device)); err != nil {
+	if l.label, err = c.label(f, slices.Concat(leftOut, d.times, []int{l.time, l.device})); err != nil {
 		return r, l, err
 	}
 	for i, name := range d.names {
@@ -224,7 +225,10 @@ func (d *File) recordingColumns(f Format) (r Recording, l layout, err error) {
 			r.Device = name
 		case i == l.label:
 			r.Label = name
-		case name != "" && !slices.Contains(leftOut, i) && (i > 0 || !hasIndex(d.names)):
+		case slices.Contains(leftOut, i) || name == "" || i == 0 && hasIndex(d.names):
+		case slices.Contains(d.times, i):
+			r.Times = append(r.Times, name)
+		default:
 			r.Signals = append(r.Signals, name)
 		}
 	}

@@ -71,6 +71,7 @@ type File struct {
 	rising  rising
 	fillers fillers
 	telling telling
+	leftOutTimes
 }
 
 // sign is the decimal sign of the numbers.
@@ -150,6 +151,9 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 		d.roles, d.Features, err = f.choose(path, d.names, width)
 		if err != nil || f.Columns == nil && f.Ignore == nil && f.Features == nil { // no columns are chosen
 			err = cmp.Or(d.longFormat(), err)
+		}
+		if err == nil {
+			err = d.leaveOutTimes(f)
 		}
 	}
 	return d, err

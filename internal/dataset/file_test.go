@@ -89,9 +89,9 @@ func TestDatasetRefuses(t *testing.T) {
 		"no such number":      {"a,b,label\n", "4", `data.csv: --label 4: the file has the columns 1 to 3`},
 		"several labels":      {"a,b,label\n", "2-3", `data.csv: --label 2-3: want one column`},
 		"a name, no header":   {"1,2,ok\n", "class", `data.csv: --label "class": the file has no header line: give the number of a column, 1 to 3`},
-		"another time":        {"time,b,label\n22.11.2026 17:00:00,1,ok\n", "", `"22.11.2026 17:00:00" is not a number; --ignore time leaves the column out; a column of times has seconds, or 2026-11-22T17:00:00Z`},
-		"a time of ISO 8601":  {"time,b,label\n2026-11-22 17:00:00,1,ok\n", "", "2:1: column \"time\": \"2026-11-22 17:00:00\" is not a number; --ignore time leaves the column out"},
-		"a time with PM":      {"time,b,label\n\"Nov 22, 2026 5:00 PM\",1,ok\n", "", `gmtime->strptime($&,"%b %d, %Y %I:%M %p")->datetime}e' FILE >FILE.csv writes them so`},
+		"another time":        {"time,b,label\n,1,ok\n22.11.2026 17:00:00,1,ok\n", "", `"22.11.2026 17:00:00" is not a number; --ignore time leaves the column out; a column of times has seconds, or 2026-11-22T17:00:00Z`},
+		"a time of ISO 8601":  {"time,b,label\n,1,ok\n2026-11-22 17:00:00,1,ok\n", "", "3:1: column \"time\": \"2026-11-22 17:00:00\" is not a number; --ignore time leaves the column out"},
+		"a time with PM":      {"time,b,label\n,1,ok\n\"Nov 22, 2026 5:00 PM\",1,ok\n", "", `gmtime->strptime($&,"%b %d, %Y %I:%M %p")->datetime}e' FILE >FILE.csv writes them so`},
 		"a time, no header":   {"1,2,ok\n1,17:00:00,ok\n", "", `"17:00:00" is not a number`},
 		"word for a number":   {"a,b,label\n1,2,ok\n1,two,ok\n", "", `data.csv:3:3: column "b": "two" is not a number; --ignore b leaves the column out`},
 		"infinity":            {"a,b,label\n1,-inf,ok\n", "", `"-inf" is not a finite number`},
@@ -167,7 +167,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"UTF-16 BE, no mark":  {wide("a,b,label\n1,2,ok\n", true), "", "data.csv: the first line has NUL bytes"},
 		"UTF-32":              {"\xff\xfe\x00\x00a\x00\x00\x00,\x00\x00\x00b\x00\x00\x00\n\x00\x00\x00", "", "data.csv: the first line has NUL bytes"},
 		"lines of InfluxDB":   {"#group,false,false,true\n#datatype,string,double,string\n#default,_result,,\n,result,_value,_field\n,,1,x\n", "", `data.csv: of InfluxDB, with one value a line: end the query with |> group() |> pivot(`},
-		"a value a line":      {"time,Name,value\n2026-11-22T15:05:00Z,temp,21.5\n", "", `"2026-11-22T15:05:00Z" is not a number; the file seems to have one value a line, that of what column "Name" says: want one line a time`},
+		"a value a line":      {"time,Name,value\n2026-11-22T15:05:00Z,temp,21.5\n", "", `column "Name": "temp" is not a number; the file seems to have one value a line, that of what column "Name" says: want one line a time`},
 		"combining letters":   {"e\u0301,b,label\n1,2,ok\n", "é", `no column is called "é"; --label takes one of: "e\u0301", b, label`},
 		"LIBSVM":              {"-1 1:0.5 3:-2e-3\n+1 2:1\n", "", "data.csv: LIBSVM, with the numbers of the features: awk -v D=9 "},
 		"of a wristband":      {"1544027337.000000, 1544027337.000000, 1544027337.000000\r\n32.000000, 32.000000, 32.000000\r\n-12,5,60\r\n", "", `data.csv: of Empatica E4: the first line is the start in Unix time, the second has the rows a second; awk -F, 'BEGIN{print "t,x,y,z"} NR==1`},
@@ -303,7 +303,7 @@ func TestHintsAtColumnsOfWords(t *testing.T) {
 	}{
 		{"color,a,label\nred,1,x\n", "--ignore color leaves the column out", true},
 		{"a,label,b,label\n1,x,2,u\n", `--ignore 2 leaves the column out, or, if it is the label, not "label": --label 2`, true},
-		{"a,day,label\n1,2026-11-27,x\n", "--ignore day leaves the column out", false},
+		{"a,since,label\n1,2026-11-27,x\n", "--ignore since leaves the column out", false},
 		{"a,b,label\n1,2,x\n3,infinity,y\n", `"infinity" is not a finite number: an empty cell stands for a missing value; --ignore b leaves the column out`, false},
 	} {
 		_, _, err := rowsOf(t, c.text, "")

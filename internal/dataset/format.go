@@ -33,6 +33,7 @@ type Format struct {
 	Idle      func()     // called before the wait for more of a pipe, whose format is then detected early; nil: not called
 	Labels    LabelWords // gives the class of each label; a file of signals has the map of its stream as well
 	OwnLabel  string     // the label's column of a stream, where Label is empty and the file has it
+	times     []int      // columns that are left out as well
 	Raw       *Raw       // makes samples of a file of signals; nil: a row is a sample
 
 	// Features are the names of a model's features, in its order; nil: all columns.
@@ -229,7 +230,7 @@ func (c *chooser) leftOut(f Format) (all []int, device int, err error) {
 		return nil, 0, err
 	}
 	at, err := c.one("--time", f.Time)
-	return slices.DeleteFunc(append(all, device, at), func(i int) bool { return i < 0 }), device, err
+	return slices.DeleteFunc(append(append(all, device, at), f.times...), func(i int) bool { return i < 0 }), device, err
 }
 
 // setDevice sets the role of the device's column, if there is one.

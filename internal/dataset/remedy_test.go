@@ -89,10 +89,10 @@ func TestRemediesForLoggers(t *testing.T) {
 	for text, want := range map[string]string{
 		"2026-11-20 09:00:00.000,0.1,0.2,idle\n2026-11-20 09:00:00.020,0.3,0.2,idle\n":   `--ignore 1 leaves the column out; rows that a sensor sends one after the other need names: sed '1i t,x1,x2,label' FILE >FILE.csv writes such a line above them`,
 		"0.1;2026-11-20 09:00:00;0,2\n0.3;2026-11-20 09:00:01;0,2\n":                     `sed '1i x0;t;x2' FILE >FILE.csv`,
-		"Date (UTC);x;label\n22.11.2026 17:00:00;1,5;ok\n":                               "--ignore 1 leaves the column out; of rows that a sensor sends one after the other edge config sample --from FILE --time 1 proposes windows",
-		"time,x,label\n2026-11-22 17:00:00,1.5,ok\n":                                     "--ignore time leaves the column out; of rows that a sensor sends one after the other edge config sample --from FILE --time time proposes windows",
+		"x;Begin (UTC);label\n1,5;22.11.2026 17:00:00;ok\n":                              "--ignore 2 leaves the column out; of rows that a sensor sends one after the other edge config sample --from FILE --time 2 proposes windows",
+		"time,x,label\n,1.5,ok\n2026-11-22 17:00:00,1.5,ok\n":                            "--ignore time leaves the column out; of rows that a sensor sends one after the other edge config sample --from FILE --time time proposes windows",
 		"when,x,label\n2026-11-22T17:00:00Z,1.5,ok\n":                                    "edge config sample --from FILE --time when proposes windows",
-		"Datum;Uhrzeit;x;label\n01.11.2026;09:00:00;1;ok\n":                              `--ignore Datum leaves the column out; sed -E 's/"?;"?/ /' FILE >FILE.csv makes one column of date and time, and --time 1 names it`,
+		"Tag;Stunde;x;label\n01.11.2026;09:00:00;1;ok\n":                                 `--ignore Tag leaves the column out; sed -E 's/"?;"?/ /' FILE >FILE.csv makes one column of date and time, and --time 1 names it`,
 		"Logger;XY\nStart;20.11.2026\n\nNo.;a;b;label\n1;2,5;3;ok\n2;2,5;3;ok\n":         `column "Logger": "Start" is not a number; a table seems to begin in line 4: tail -n +4 FILE >FILE.csv drops the lines above`,
 		"Logger;7\n20;11\n\nNo.;a;b;label\n1;2,5;3;ok\n2;2,5;3;ok\n":                     "",
 		"Serial;Type\n7;XY\n\nNo.;a;b;label\n1;2,5;3;ok\n2;2,5;3;ok\n":                   "",

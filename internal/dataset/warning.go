@@ -12,11 +12,12 @@ import (
 // Warning describes what a user should check, by the rows that Next has read; "" for nothing:
 //
 //   - the first line is taken for a sample, although no flag says so;
+//   - columns with times are left out;
 //   - columns are taken for a model's features by their order;
 //   - a feature rises with every row, or is the label in other words;
 //   - a value seems to stand for a missing one.
 func (d *File) Warning() string {
-	return both(d.guesses(), both(d.risingWarning(), both(d.tellingWarning(), d.fillerWarning())))
+	return both(d.guesses(), both(d.timesWarning(), both(d.risingWarning(), both(d.tellingWarning(), d.fillerWarning()))))
 }
 
 // both returns two warnings, either of which may be "", as one.

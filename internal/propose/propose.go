@@ -51,8 +51,8 @@ func streamFor(ctx context.Context, path string, data dataset.Options, errOut io
 	if err != nil || !ok {
 		return nil, err
 	}
-	if len(r.Rising) > 0 {
-		data.Warn(errOut, path, fmt.Sprintf("%s rises with every row, as a time or the number of the row does, or is the label in other words, and is no signal here", field.Listed(r.Rising)))
+	if none := append(r.Rising, r.Times...); len(none) > 0 {
+		data.Warn(errOut, path, fmt.Sprintf("%s rises with every row, as a time or the number of the row does, or is the label in other words, and is no signal here", field.Listed(none)))
 	}
 	rate := 1 / r.Step.Seconds()
 	lengths := []int{32, 64, 128, 256, 512, 1024}

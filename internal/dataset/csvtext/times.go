@@ -84,6 +84,11 @@ func TimeCommand(cell string) string {
 	return command
 }
 
+// IsMoment reports whether a cell is a date, a time of the day, or both, and no number.
+func IsMoment(cell string) bool {
+	return IsTime(cell) || halfDate.MatchString(cell) || halfClock.MatchString(cell) || TimeCommand(cell) != ""
+}
+
 // halfDate and halfClock match a date, and a time of the day.
 var (
 	halfDate  = regexp.MustCompile(`^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}$`)
