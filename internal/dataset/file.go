@@ -298,7 +298,9 @@ func (d *File) record() ([]string, error) {
 		} else if d.number == 0 && d.read == 0 {
 			remedy = "; --separator names another separator"
 		}
-		if d.begun.unnamed > 0 && d.number == 0 && len(record) == len(d.roles)+1 {
+		if number := d.splitNumber(record); number != "" {
+			remedy = "; " + number + " looks like a number with a separator of thousands: write numbers without it"
+		} else if d.begun.unnamed > 0 && d.number == 0 && len(record) == len(d.roles)+1 {
 			remedy += "; the header has no name for the last one: name it, as label"
 		} else if d.Header && d.number == 0 && len(record) == len(d.roles)+1 && (record[0] == "1" || strings.ContainsRune(" \t", d.csv.Comma)) {
 			remedy += "; names of rows, as R writes them, are left out by row.names = FALSE of write.table"

@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -75,6 +76,22 @@ func grouped(cell string) bool {
 		return r
 	}, cell))
 	return err == nil
+}
+
+// thousands and hundreds match the two cells of a number that a comma between thousands has cut.
+var thousands, hundreds = regexp.MustCompile(`^[+-]?\d{1,3}$`), regexp.MustCompile(`^\d{3}(\.\d*)?$`)
+
+// splitNumber returns the number that a line with too many cells may have with a separator of thousands; "" without one.
+// The number of a row as R writes it, before a cell of three digits, is none.
+func (d *File) splitNumber(record []string) string {
+	for i := 1; i < len(record) && d.csv.Comma == ',' && len(record) > len(d.roles); i++ {
+		before, after := strings.TrimSpace(record[i-1]), strings.TrimSpace(record[i])
+		numbered := i == 1 && before == "1" && d.number == 0 && after[:min(1, len(after))] != "0"
+		if thousands.MatchString(before) && hundreds.MatchString(after) && !numbered {
+			return before + "," + after
+		}
+	}
+	return ""
 }
 
 // numbersOf returns the command that makes numbers of the words for true and false, as spelt in a cell; "" for

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,29 @@ func TestRemedyForNamesOfRows(t *testing.T) {
 		if err == nil || !strings.HasSuffix(err.Error(), "names of rows, as R writes them, are left out by row.names = FALSE of write.table") {
 			t.Errorf("%q: %v", separator, err)
 		}
+	}
+}
+
+// A number that a comma between thousands has cut into two cells is told as that, and no name of a row.
+func TestRemedyForSeparatorOfThousands(t *testing.T) {
+	const header, want = "a,b,label\n", "; %s looks like a number with a separator of thousands: write numbers without it"
+	for line, number := range map[string]string{
+		"1,020.09,5,x\n":       "1,020.09",
+		"3,4,y\n7,-12,500,x\n": "-12,500",
+		"2.5,100,200,x\n":      "100,200",
+		"1,123,5,x\n":          "", // the name of a row, as R writes it
+		"1234,567,5,x\n":       "",
+		"1,20,5,x\n":           "",
+		"1,2000,5,x\n":         "",
+		"1,234\n":              "",
+	} {
+		_, _, err := rowsOf(t, header+line, "")
+		if err == nil || !strings.Contains(err.Error(), "another number of columns") || strings.Contains(err.Error(), "thousands") != (number != "") || number != "" && !strings.HasSuffix(err.Error(), fmt.Sprintf(want, number)) {
+			t.Errorf("%q: %v, want %q", line, err, number)
+		}
+	}
+	if _, _, err := rowsOf(t, strings.ReplaceAll(header+"1;020;5;x\n", ",", ";"), ""); err == nil || strings.Contains(err.Error(), "thousands") {
+		t.Errorf("between semicolons: %v", err)
 	}
 }
 
