@@ -278,11 +278,11 @@ control: {enabled: true}
 	}
 }
 
-// The page takes labels of a model that learns, and none of a follower.
-func TestCheckOfLabelsOnThePage(t *testing.T) {
+// The page takes labels of a model that learns, and none of a follower. Requests change the former alone.
+func TestCheckOfFollowersAlone(t *testing.T) {
 	const follower = "mqtt: {servers: [mqtt://broker.lan]}\ncontrol: {enabled: true}\nstreams:\n  s: {topics: [s], dimension: 2}\nmodels:\n  f: {streams: [s], fleet: {concept: c, role: follower}}\n"
 	for text, want := range map[string]bool{follower: false, follower + "  m: {streams: [s]}\n": true} {
-		if code, out, errOut := edge(t, "check", "-c", files.Write(t, "edge.yaml", text)); code != exit.OK || strings.Contains(out, "labels are taken there") != want {
+		if code, out, errOut := edge(t, "check", "-c", files.Write(t, "edge.yaml", text)); code != exit.OK || strings.Contains(out, "labels are taken there") != want || strings.Contains(out, "/request/# changes classes") != want || strings.Contains(out, "/request/# removes members of the fleets that are followed, and reads the configuration again\n") == want {
 			t.Errorf("of\n%sexits with %d: %s%s", text, code, out, errOut)
 		}
 	}

@@ -60,7 +60,11 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 		fmt.Fprintf(w, "home     each model is a device of Home Assistant, announced on %s/device/…\n", c.HomeAssistant.DiscoveryPrefix)
 	}
 	if c.Control.Enabled {
-		fmt.Fprintf(w, "control  any client that may publish on %s/request/# changes classes, switches learning off and resets models\n", own)
+		does := "removes members of the fleets that are followed, and reads the configuration again"
+		if learns(c) {
+			does = "changes classes, switches learning off and resets models"
+		}
+		fmt.Fprintf(w, "control  any client that may publish on %s/request/# %s\n", own, does)
 	}
 	footprintOf(c).describe(w, newHost().memoryBounds(c))
 	full, err := c.StorePath()
@@ -82,6 +86,16 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 	}
 }
 
+// learns reports whether a model of a configuration learns: the others follow fleets.
+func learns(c *config.Config) bool {
+	for _, m := range c.Models {
+		if !m.Fleet.Follows() {
+			return true
+		}
+	}
+	return false
+}
+
 // describePage writes where the page is served.
 func describePage(w io.Writer, c *config.Config) {
 	if c.HTTP.Listen == "" {
@@ -92,10 +106,8 @@ func describePage(w io.Writer, c *config.Config) {
 	if !c.HTTP.Password.IsZero() {
 		need = ", with a password"
 	}
-	for _, m := range c.Models {
-		if c.Control.Enabled && !m.Fleet.Follows() {
-			labels = "; labels are taken there"
-		}
+	if c.Control.Enabled && learns(c) {
+		labels = "; labels are taken there"
 	}
 	fmt.Fprintf(w, "page     %s, metrics and health%s%s\n", c.HTTP.URL(c.HTTP.Listen), need, labels)
 }
