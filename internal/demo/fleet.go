@@ -198,7 +198,7 @@ func (f *fleetDemo) honest() []*fleetNode {
 // begin announces the demo.
 func (f *fleetDemo) begin() {
 	fmt.Fprintf(f.out, "edge demo: %s, %d features; a fleet of %d nodes; broker on %s\n", f.sensors.name, len(f.sensors.features), f.Fleet, f.broker)
-	fmt.Fprintf(f.out, "node%d comes late, node%d sends random labels; each honest node has a twin without a fleet\n", f.Fleet-1, f.Fleet)
+	fmt.Fprintf(f.out, "node%d joins late, node%d sends random labels; for each other node, one without a fleet learns the same rows\n", f.Fleet-1, f.Fleet)
 	if page := f.members[0].daemon.PageURL(); page != "" {
 		fmt.Fprintf(f.out, "look at node1: %s    end it: Ctrl-C\n", page)
 	}
@@ -397,7 +397,7 @@ func (f *fleetDemo) progress() {
 	}
 	line := fmt.Sprintf("%5.0f s  %4d rows at node1", time.Since(f.start).Seconds(), f.members[0].sent)
 	if publish > 0 {
-		line += fmt.Sprintf("; %d nodes publish, the honest ones take %d contributions and refuse %d", publish, taken, refused)
+		line += fmt.Sprintf("; %d nodes publish, those with right labels take %d contributions and refuse %d", publish, taken, refused)
 	}
 	fmt.Fprintln(f.out, line)
 }

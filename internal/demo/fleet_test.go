@@ -51,7 +51,7 @@ func TestEndOfFleet(t *testing.T) {
 	if err := d.Run(ended, &out, &errOut); err != nil {
 		t.Fatalf("%v: %s", err, &errOut)
 	}
-	for _, want := range []string{" s  ending: ", " node2 joins\n", "\nlog loss of 300 rows that no node has learnt", "  node2        newcomer      48 "} {
+	for _, want := range []string{" s  ending: ", " node2 joins\n", "\nlog loss of 300 rows that no node has learnt", "  node1        from start   ", "  node2        joins late        48 ", "  node3        random labels ", "\nthe first 48 rows of the node that joins late, ", " of the node with random labels, "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not print %q:\n%s", want, &out)
 		}

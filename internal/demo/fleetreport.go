@@ -123,6 +123,9 @@ func (f *fleetDemo) report() *fleetReport {
 	return r
 }
 
+// does are the words for the roles in a fleet.
+var does = map[role]string{roleMember: "from start", roleNewcomer: "joins late", roleLiar: "random labels"}
+
 // print writes the report for people.
 func (r *fleetReport) print(out io.Writer) error {
 	w := terminal.Writer{To: out}
@@ -133,7 +136,7 @@ func (r *fleetReport) print(out io.Writer) error {
 		return fmt.Sprintf("%.3f", *v)
 	}
 	fmt.Fprintf(w, "\nlog loss of %d rows that no node has learnt (lower is better)\n", r.Tests)
-	fmt.Fprintf(w, "  %-12s %-9s %6s %8s %10s %10s %10s\n", "node", "", "rows", "alone", "in fleet", "weight", "sent")
+	fmt.Fprintf(w, "  %-12s %-13s %6s %8s %10s %10s %10s\n", "node", "", "rows", "alone", "in fleet", "weight", "sent")
 	var rows uint64
 	for _, n := range r.Nodes {
 		weight := fmt.Sprintf("%.0f %%", 100*n.Weight)
@@ -142,12 +145,12 @@ func (r *fleetReport) print(out io.Writer) error {
 		} else {
 			rows += n.Rows
 		}
-		fmt.Fprintf(w, "  %-12s %-9s %6d %8s %10s %10s %10s\n", n.Name, n.Role, n.Rows, figure(n.Alone), figure(n.Fleet), weight, terminal.Bytes(n.Sent))
+		fmt.Fprintf(w, "  %-12s %-13s %6d %8s %10s %10s %10s\n", n.Name, does[n.Role], n.Rows, figure(n.Alone), figure(n.Fleet), weight, terminal.Bytes(n.Sent))
 	}
-	fmt.Fprintf(w, "  %-12s %-9s %6s %8.3f %10.3f\n", "mean", "member", "", r.Alone, r.Fleet)
-	fmt.Fprintf(w, "  %-12s %-9s %6d %8.3f\n", "one device", "", rows, r.OneDevice)
-	fmt.Fprintf(w, "the newcomer's first %d rows, each before it was learnt: alone %.3f, in the fleet %.3f\n", r.Newcomer.Rows, r.Newcomer.Alone, r.Newcomer.Fleet)
-	_, err := fmt.Fprintf(w, "refused contributions: %d of %d of the node that lies, %d of %d of the honest ones\n", r.Refused.Bad, r.Refused.BadOf, r.Refused.Good, r.Refused.GoodOf)
+	fmt.Fprintf(w, "  %-12s %-13s %6s %8.3f %10.3f\n", "mean", does[roleMember], "", r.Alone, r.Fleet)
+	fmt.Fprintf(w, "  %-12s %-13s %6d %8.3f\n", "one device", "", rows, r.OneDevice)
+	fmt.Fprintf(w, "the first %d rows of the node that joins late, each before it was learnt: alone %.3f, in the fleet %.3f\n", r.Newcomer.Rows, r.Newcomer.Alone, r.Newcomer.Fleet)
+	_, err := fmt.Fprintf(w, "refused contributions: %d of %d of the node with random labels, %d of %d of the others\n", r.Refused.Bad, r.Refused.BadOf, r.Refused.Good, r.Refused.GoodOf)
 	if r.Late > 0 {
 		_, err = fmt.Fprintf(w, "%d exchanges had not ended when the next rows came: this machine is busy, and the fleet's figures may be worse for it\n", r.Late)
 	}
