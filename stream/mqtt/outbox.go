@@ -48,9 +48,10 @@ type Outbox struct {
 	culprit  culprit
 	refused  func(topic string, bytes int, limit bool)
 
-	mu     sync.Mutex
-	flying []flight // publications on their way, in the order of sending; only Serve changes it
-	blind  bool     // the broker may not have taken publications that were sent over this connection
+	mu       sync.Mutex
+	flying   []flight  // publications on their way, in the order of sending; only Serve changes it
+	progress time.Time // when the oldest one was acknowledged last
+	blind    bool      // the broker may not have taken publications that were sent over this connection
 }
 
 // NewOutbox returns an empty outbox that counts in c.
@@ -133,16 +134,33 @@ func (f *flight) ended() bool {
 	return f.done
 }
 
+// acknowledged reports whether the broker has acknowledged the publication, as far as Serve has to know.
+func (f *flight) acknowledged() bool {
+	return f.done && f.receipt.err == nil || !f.done && len(f.receipt.done) > 0
+}
+
 // acknowledged counts the publications on their way that the broker has acknowledged:
 // Serve collects them when it sends the next. The caller holds mu.
 func (o *Outbox) acknowledged() (n int) {
 	for i := range o.flying {
-		f := &o.flying[i]
-		if f.done && f.receipt.err == nil || !f.done && len(f.receipt.done) > 0 {
+		if o.flying[i].acknowledged() {
 			n++
 		}
 	}
 	return n
+}
+
+// Each calls use with each publication that waits, or that the broker has not acknowledged; use must not call the
+// outbox.
+func (o *Outbox) Each(use func(*Publication)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range o.flying {
+		if !o.flying[i].acknowledged() {
+			use(o.flying[i].m)
+		}
+	}
+	o.queue.each(use)
 }
 
 // idle reports whether all publications are acknowledged.
@@ -164,6 +182,7 @@ func (o *Outbox) collect() (oldest *flight, n int) {
 			break
 		}
 		o.acked(f)
+		o.progress = f.receipt.at
 		f.receipt.free()
 		f.m.Free()
 	}
@@ -181,6 +200,12 @@ func (o *Outbox) acked(f *flight) {
 	} else {
 		o.blind = true
 	}
+}
+
+// unanswered is the time for which the broker has acknowledged nothing although it was sent the oldest publication: over
+// a slow connection the others wait behind it.
+func (o *Outbox) unanswered(oldest *flight) time.Duration {
+	return min(time.Since(oldest.sent), time.Since(o.progress))
 }
 
 // send hands a publication to the network. It reports whether the network took it.
@@ -248,7 +273,7 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			acked = oldest.receipt.done
 			fallthrough
 		default:
-			stuck.Reset(time.Until(oldest.sent.Add(ackedWithin)))
+			stuck.Reset(ackedWithin - o.unanswered(oldest))
 		}
 		if n < o.culprit.window(o.window) {
 			more = o.queue.Ready()
@@ -260,7 +285,7 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			return
 		case <-more:
 		case <-stuck.C:
-			if oldest, n := o.collect(); n > 0 && time.Since(oldest.sent) >= ackedWithin {
+			if oldest, n := o.collect(); n > 0 && o.unanswered(oldest) >= ackedWithin {
 				conn.fail(errUnanswered)
 				return
 			}
@@ -296,7 +321,24 @@ func (o *Outbox) requeue(conn link) {
 		back = slices.DeleteFunc(back, func(m *Publication) bool { return m == unanswered[0].m })
 	}
 	o.blind = false
-	o.queue.pushFront(back)
+	o.queue.pushFront(o.withoutReplaced(back))
+}
+
+// withoutReplaced drops the retained publications that a later one of their topic replaces: over a slow connection,
+// a large one that was replaced would end the next one as well.
+func (o *Outbox) withoutReplaced(all []*Publication) (left []*Publication) {
+	newer := map[string]bool{}
+	o.queue.each(func(m *Publication) { newer[m.Topic] = newer[m.Topic] || m.Retained })
+	for _, m := range slices.Backward(all) {
+		if m.Retained && newer[m.Topic] {
+			m.Free()
+			continue
+		}
+		newer[m.Topic] = newer[m.Topic] || m.Retained
+		left = append(left, m)
+	}
+	slices.Reverse(left)
+	return left
 }
 
 // accuse looks for the publication upon which the broker has ended the connection among

@@ -137,6 +137,54 @@ func TestOutbox(t *testing.T) {
 			t.Error("not left")
 		}
 	})
+	bubble("the time without an acknowledgement begins with each", t, func(t *testing.T) {
+		o, l := newTestOutbox(4), newFakeLink(false)
+		defer startOutbox(t, o, l)()
+		for _, s := range []string{"a", "b", "c", "d"} { // as parts of a large one over a slow connection
+			o.Push(plain(s))
+		}
+		for i := range 3 {
+			time.Sleep(ackedWithin - 5*time.Second)
+			l.out[i].at = time.Now()
+			l.out[i].done <- struct{}{}
+		}
+		time.Sleep(ackedWithin - time.Second)
+		if isClosed(l.lost) {
+			t.Error("left too early")
+		}
+		time.Sleep(2 * time.Second)
+		if !isClosed(l.lost) {
+			t.Error("not left")
+		}
+	})
+	bubble("what was replaced on its way is not sent again", t, func(t *testing.T) {
+		o, l := newTestOutbox(4), newFakeLink(false)
+		stop := startOutbox(t, o, l)
+		retained := func(topic, s string) *Publication {
+			return &Publication{Topic: topic, Payload: []byte(s), QoS: 1, Retained: true}
+		}
+		for _, p := range []*Publication{retained("c", "large"), plain("x"), retained("c/0", "half"), retained("c", "list"), retained("d", "d1")} {
+			o.Push(p)
+			synctest.Wait()
+		}
+		o.Push(retained("c/0", "other half"))
+		l.fail(nil)
+		stop()
+		equalTexts(t, "left", payloads(o), []string{"x", "list", "d1", "other half"})
+	})
+	bubble("what waits, or is on its way", t, func(t *testing.T) {
+		o, l := newTestOutbox(2), newFakeLink(false)
+		defer startOutbox(t, o, l)()
+		for _, s := range []string{"a", "b", "c"} {
+			o.Push(plain(s))
+		}
+		synctest.Wait()
+		l.out[1].done <- struct{}{}
+		synctest.Wait()
+		var all []string
+		o.Each(func(m *Publication) { all = append(all, string(m.Payload)) })
+		equalTexts(t, "left", all, []string{"a", "c"})
+	})
 	bubble("an error while the connection lives is tried again", t, func(t *testing.T) {
 		o, l := newTestOutbox(3), newFakeLink(true)
 		l.err = errors.New("timeout")

@@ -101,6 +101,15 @@ func (q *Queue[T]) replace(v T, same func(T) bool) bool {
 	return false
 }
 
+// each calls use with each item.
+func (q *Queue[T]) each(use func(T)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, v := range q.items[q.head:] {
+		use(v)
+	}
+}
+
 // remove drops the items for which gone is true.
 func (q *Queue[T]) remove(gone func(T) bool) {
 	q.mu.Lock()

@@ -1,6 +1,9 @@
 package mqtt
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // firstReceipt is the smallest packet identifier of a publication. paho numbers its
 // own packets, which are few, from 1 on.
@@ -20,6 +23,7 @@ type receipt struct {
 	id   uint16
 	open bool          // not acknowledged yet
 	done chan struct{} // has an element once the broker has acknowledged it, or once sending it has failed
+	at   time.Time     // of that; valid likewise
 	err  error         // why sending failed; valid once done had its element
 }
 
@@ -57,7 +61,7 @@ func (rs *receipts) finish(id uint16, err error) {
 		return // the broker acknowledges a packet that it was not sent
 	}
 	r := rs.all[at]
-	r.open, r.err = false, err
+	r.open, r.at, r.err = false, time.Now(), err
 	r.done <- struct{}{}
 }
 
