@@ -217,6 +217,8 @@ func (f *fleets) step(ctx context.Context) {
 	for _, m := range f.members {
 		status := m.of.Model.Status()
 		f.mu.Lock()
+		own, basis := f.underway(m)
+		m.Sending(time.Now(), own, basis)
 		todo := m.Step(time.Now(), learntBy(status))
 		f.mu.Unlock()
 		if todo.Parts {
@@ -237,6 +239,21 @@ func (f *fleets) step(ctx context.Context) {
 			f.merge(ctx, m, todo.Merge)
 		}
 	}
+}
+
+// underway reports whether the broker has not acknowledged all messages of the model's contribution, and of the
+// common basis. The caller holds mu.
+func (f *fleets) underway(m *fleetMember) (own, basis bool) {
+	look := func(topic string) {
+		if name, _, ours := m.Topics().Read(topic); ours {
+			own, basis = own || name == m.Name(), basis || name == membership.BasisName
+		}
+	}
+	for _, p := range m.waiting {
+		look(p.Topic)
+	}
+	f.node.outbox.Each(func(p *mqtt.Publication) { look(p.Topic) })
+	return own, basis
 }
 
 // learntBy returns the progress of a model. A contribution holds no label of the minibatch

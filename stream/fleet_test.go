@@ -160,6 +160,29 @@ func TestFleetAnswers(t *testing.T) {
 	})
 }
 
+// A contribution that is on its way for long is neither asked for nor divided.
+func TestFleetOverSlowConnection(t *testing.T) {
+	in("", t, func(t *testing.T) {
+		s := newFleetSim(t, 1)
+		one := s.add("one", membership.RoleMember)
+		one.slow = true
+		published := func() bool {
+			v, _ := one.node.Fleet("bearing")
+			return v.Sequence > 0
+		}
+		for i := 0; i < 120 && !published(); i++ {
+			s.pass(time.Second, func() { one.learn("a", "b") })
+		}
+		s.pass(25*time.Second, nil)
+		one.slow = false
+		s.pass(5*time.Second, nil)
+		if v, _ := one.node.Fleet("bearing"); v.Sequence != 1 || !v.Kept || slices.ContainsFunc(one.events, func(e string) bool { return strings.HasPrefix(e, "fleet_not_kept") }) {
+			t.Errorf("the view is %+v, the events are %q", v, one.events)
+		}
+		one.end(true)
+	})
+}
+
 // A reload goes on with what the former node knew; one that leaves the fleet removes the
 // node's message.
 func TestFleetHandover(t *testing.T) {

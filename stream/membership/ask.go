@@ -60,7 +60,7 @@ func (b *backoff) due(now, since time.Time, wait time.Duration) bool {
 func (m *Member) ask(now time.Time) (ask, enough []string) {
 	a := &m.asking
 	for _, name := range field.Names(a.open) {
-		if now.Sub(a.open[name]) >= keptWithin {
+		if now.Sub(a.open[name]) >= m.patience(name) {
 			delete(a.open, name)
 			a.room = a.room && name != all
 			enough = append(enough, m.filters(name)...)

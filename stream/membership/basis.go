@@ -37,6 +37,7 @@ type basis struct {
 	passed   time.Time // when the broker has passed it on; it is kept if it comes when it is asked for
 	attempts int       // since one was kept
 	reported bool      // that it was not
+	upload
 }
 
 // shares reports whether the model shares a basis.
@@ -165,7 +166,7 @@ func (m *Member) announce(now time.Time) []Publication {
 		m.refuse(now, Malformed, BasisName, err.Error())
 		return nil
 	}
-	b.sent, b.waits = now, true
+	b.sent, b.waits, b.upload = now, true, upload{}
 	b.attempts++
 	all, _ := m.send(BasisName, fleet.Version{Epoch: c.Number, Sequence: c.Tag}, data)
 	return all
@@ -176,7 +177,7 @@ func (m *Member) basisCameBack(now time.Time, retained bool) {
 	switch b := &m.basis; {
 	case retained || m.asked(BasisName):
 		b.waits, b.attempts, b.reported = false, 0, false
-	case b.waits && b.passed.Before(latest(b.sent, m.link.at)):
+	case b.waits && b.passed.Before(m.since(BasisName)):
 		b.passed, m.asking.due = now, append(m.asking.due, BasisName)
 	}
 }
@@ -185,7 +186,8 @@ func (m *Member) basisCameBack(now time.Time, retained bool) {
 // the parts of two that were published at once may be mixed.
 func (m *Member) checkBasis(now time.Time) {
 	b := &m.basis
-	if !b.waits || m.asked(BasisName) || now.Sub(latest(b.sent, b.passed, m.link.at)) < keptWithin {
+	patience := m.patience(BasisName)
+	if !b.waits || m.asked(BasisName) || now.Sub(latest(m.since(BasisName), b.left, b.passed)) < patience {
 		return
 	}
 	if b.waits = false; b.attempts < basisAttempts {
@@ -194,8 +196,8 @@ func (m *Member) checkBasis(now time.Time) {
 	}
 	if !b.reported {
 		b.reported = true
-		what := fmt.Sprintf("did not come back from the broker within %v: may this node write and read %s?", keptWithin, m.topics.Contribution(BasisName))
-		if !b.passed.Before(latest(b.sent, m.link.at)) {
+		what := fmt.Sprintf("did not come back from the broker within %v: may this node write and read %s?", patience.Round(time.Second), m.topics.Contribution(BasisName))
+		if !b.passed.Before(m.since(BasisName)) {
 			what = notRetained
 		}
 		m.event("fleet_not_kept", "the common basis "+what)

@@ -14,6 +14,56 @@ type echo struct {
 	twice    bool      // it was published again, since the broker had passed it on and did not keep it
 	kept     int       // bytes of the largest message that the broker keeps, as it has shown in this connection
 	reported bool      // fleet_not_kept, since the last one that was kept
+	upload
+}
+
+// upload is the way of a publication to the broker. Over a slow connection it takes long, and as long the way back.
+type upload struct {
+	left time.Time     // when it was on its way last; zero: it has not been seen there
+	took time.Duration // in all connections, up to maxUpload: beyond that, smaller messages are a remedy
+}
+
+// sending notes that a publication of this connection, begun at since, is on its way.
+func (u *upload) sending(now, since time.Time) {
+	if d := now.Sub(latest(since, u.left)); u.took+d <= maxUpload {
+		u.left, u.took = now, u.took+d
+	}
+}
+
+// patience is the time that a publication of this connection has to come back, from left on.
+func (u *upload) patience(since time.Time) time.Duration {
+	return keptWithin + max(0, u.left.Sub(since))
+}
+
+// Sending notes whether the own contribution and the common basis are on their way to the broker: a message of them
+// waits to be sent, or for its acknowledgement.
+func (m *Member) Sending(now time.Time, own, basis bool) {
+	if own && m.link.up {
+		m.own.sending(now, m.since(m.name))
+	}
+	if basis && m.link.up {
+		m.basis.sending(now, m.since(BasisName))
+	}
+}
+
+// since is the time of the latest publication of the own contribution, or of the common basis, or of the connection
+// after it, which has published it again.
+func (m *Member) since(name string) time.Time {
+	if name == BasisName {
+		return latest(m.basis.sent, m.link.at)
+	}
+	return latest(m.own.at, m.link.at)
+}
+
+// patience is the time within which a message comes back that was published, or asked for.
+func (m *Member) patience(name string) time.Duration {
+	switch name {
+	case m.name:
+		return m.own.patience(m.since(name))
+	case BasisName:
+		return m.basis.patience(m.since(name))
+	}
+	return keptWithin
 }
 
 // notRetained describes a message that the broker passes on and does not keep.
@@ -55,14 +105,14 @@ func (m *Member) checkEcho(now time.Time) {
 		return
 	}
 	if !o.fresh {
-		if now.Sub(m.link.at) >= keptWithin && !m.link.kept && o.at.Before(m.link.at) {
+		if now.Sub(latest(m.link.at, m.link.brought)) >= keptWithin+m.link.gap && !m.link.kept && o.at.Before(m.link.at) {
 			o.again = true // the broker has lost its retained messages
 		}
 		return
 	}
-	since := latest(o.at, m.link.at, m.link.brought)
+	since, patience := latest(m.since(m.name), o.left, m.link.brought), m.patience(m.name)
 	switch {
-	case now.Sub(latest(since, m.asking.own)) < keptWithin:
+	case now.Sub(latest(since, m.asking.own)) < patience:
 		return
 	case m.asking.own.Before(since): // it may have been lost on the way back
 		m.asking.own, m.asking.due = now, append(m.asking.due, m.name)
@@ -80,7 +130,7 @@ func (m *Member) checkEcho(now time.Time) {
 		if many {
 			why = fmt.Sprintf("it has sent %d others: raise the number that it sends at once (mosquitto: max_queued_messages), or give each site a concept of its own", m.link.retained)
 		}
-		what := fmt.Sprintf("did not come back from the broker within %v: %s", keptWithin, why)
+		what := fmt.Sprintf("did not come back from the broker within %v: %s", patience.Round(time.Second), why)
 		if !o.passed.IsZero() {
 			what = notRetained
 		}
@@ -117,7 +167,7 @@ func (m *Member) limit() int {
 // its messages are withdrawn: smaller ones follow, or nothing more.
 func (m *Member) strike(now time.Time) bool {
 	o := &m.own
-	since := latest(o.at, m.link.at)
+	since := m.since(m.name)
 	if !o.published || !o.fresh || !o.passed.IsZero() || o.stopped != "" || now.Sub(since) >= lostWithin {
 		return false
 	}

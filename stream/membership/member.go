@@ -12,6 +12,7 @@ const (
 	gatherWithin = 5 * time.Second  // of connections, while the own retained message of before may still come
 	quietFor     = time.Second      // without a message, after which the retained ones have come
 	keptWithin   = 10 * time.Second // for a publication to come back
+	maxUpload    = 30 * time.Second // of a publication, for which its return is waited for longer
 	lostWithin   = 2 * time.Second  // of a publication: the connection may have ended by it
 	maxStrikes   = 2                // connections that a publication may end
 	isolated     = 10 * time.Minute // without a connection
@@ -99,8 +100,9 @@ type link struct {
 	asked   time.Time     // of the messages of members that it has not sent
 	checked bool          // members without a message were looked for
 
-	retained int       // messages since its beginning, or since those of all were asked for; without those of members that were asked for
-	brought  time.Time // of the latest of them
+	retained int           // messages since its beginning, or since those of all were asked for; without those of members that were asked for
+	brought  time.Time     // of the latest retained message, of others also when they were asked for
+	gap      time.Duration // the longest between two of them, or the upload of the own one, up to maxUpload; also in earlier connections
 }
 
 // lasted is the time of all connections.
@@ -175,7 +177,7 @@ func (m *Member) Connected(now time.Time) {
 	for _, a := range m.assemblies {
 		a.connected()
 	}
-	m.link = link{up: true, number: m.link.number + 1, at: now, before: m.link.before, arrived: now, owns: m.own.known && !m.own.reported}
+	m.link = link{up: true, number: m.link.number + 1, at: now, before: m.link.before, arrived: now, owns: m.own.known && !m.own.reported, gap: max(m.link.gap, m.own.took)}
 	m.own.connected()
 	if m.own.epoch == 0 { // this broker may have lost what an earlier connection brought
 		m.own.found, m.own.former = false, former{}

@@ -165,7 +165,7 @@ func (m *Member) Publish(now time.Time, c *fleet.Contribution) ([]Publication, e
 		all = append(all, Publication{Topic: m.topics.Part(m.name, i)})
 	}
 	o.Version, o.at, o.labels, o.waiting, o.bytes, o.parts = next, now, c.N, time.Time{}, len(data), parts
-	o.published, o.known, o.fresh, o.passed, o.again, o.cleared = true, true, true, time.Time{}, false, false
+	o.published, o.known, o.fresh, o.passed, o.again, o.cleared, o.upload = true, true, true, time.Time{}, false, false, upload{}
 	m.basis.former, m.proposal = false, c.Proposal()
 	m.info.published()
 	return all, nil

@@ -17,6 +17,11 @@ func (m *Member) Receive(now time.Time, topic string, payload []byte, retained b
 	name, part, ok := m.topics.Read(topic)
 	if retained && !m.asked(name) {
 		m.link.retained++
+	}
+	if own := name == m.name; retained && !(own && (m.link.kept || !m.asking.own.Before(m.link.at))) { // else it was asked for
+		if gap := now.Sub(latest(m.link.at, m.link.brought)); gap <= maxUpload {
+			m.link.gap = max(m.link.gap, gap)
+		}
 		m.link.brought = now
 	}
 	switch {
@@ -236,7 +241,7 @@ func (m *Member) keeps() bool { return m.link.kept || m.link.others && !m.link.o
 // checkKept removes the members whose message the broker does not keep any more: it has not
 // lost its retained messages, and it was asked for theirs once more.
 func (m *Member) checkKept(now time.Time) {
-	if m.link.checked || now.Sub(latest(m.link.at, m.link.asked)) < keptWithin {
+	if m.link.checked || now.Sub(latest(m.link.at, m.link.asked, m.link.brought)) < keptWithin+m.link.gap {
 		return
 	}
 	var gone []string

@@ -49,6 +49,7 @@ type node struct {
 	vain      bool     // the model has nothing to propose
 	merges    []string // the members of each
 	events    []string
+	slow      *slowLink // nil: messages take no time
 }
 
 func newWorld(t *testing.T) *world { return &world{t: t, now: time.Now(), kept: map[string]string{}} }
@@ -82,7 +83,7 @@ func (n *node) retained(filter string) {
 	for _, topic := range slices.Sorted(maps.Keys(n.in.kept)) {
 		rest := strings.TrimPrefix(topic, "edge/fleet/c/")
 		if match, _ := path.Match(strings.ReplaceAll(filter, "+", "*"), rest); (match || filter == "#") && !n.in.loses(n, topic) {
-			n.Receive(n.in.now, topic, []byte(n.in.kept[topic]), !n.in.plain)
+			n.receive(topic, []byte(n.in.kept[topic]), !n.in.plain)
 		}
 	}
 }
@@ -107,7 +108,7 @@ func (w *world) publish(p Publication) {
 	}
 	for _, n := range w.nodes {
 		if n.online && !w.loses(n, p.Topic) {
-			n.Receive(w.now, p.Topic, p.Payload, false)
+			n.receive(p.Topic, p.Payload, false)
 		}
 	}
 }
@@ -117,6 +118,7 @@ func (w *world) pass(d time.Duration) {
 	for range d / time.Second {
 		w.now = w.now.Add(time.Second)
 		for _, n := range w.nodes {
+			n.carry()
 			n.step()
 		}
 	}
@@ -143,9 +145,7 @@ func (n *node) step() {
 		if err != nil {
 			n.in.t.Fatal(err)
 		}
-		for _, p := range all {
-			n.in.publish(p)
-		}
+		n.send(all)
 	}
 	if todo.Merge != nil {
 		sum := &fleet.Merge{}
@@ -161,9 +161,7 @@ func (n *node) step() {
 	if len(todo.Announce) > 0 {
 		n.announced++
 	}
-	for _, p := range todo.Announce {
-		n.in.publish(p)
-	}
+	n.send(todo.Announce)
 }
 
 // share does to the basis of the model what a learner does.
