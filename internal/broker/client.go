@@ -8,8 +8,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
@@ -29,7 +32,10 @@ type Client struct {
 	Resumed bool                // the broker has kept a session of this identifier
 	TLS     tls.ConnectionState // zero without TLS
 
-	paho paho.Client
+	paho    paho.Client
+	conn    interface{ Passed() uint64 } // the messages that have come from the broker
+	taken   atomic.Uint64                // those that Receive has taken
+	further chan struct{}                // has an element once it has taken another one
 }
 
 // Options are the properties of a connection that differ between tools. The zero
@@ -63,7 +69,7 @@ func Dial(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
 	if err != nil {
 		return nil, exit.With(exit.Config, err)
 	}
-	c := &Client{}
+	c := &Client{further: make(chan struct{}, 1)}
 	opts.SetAutoReconnect(false).SetCleanSession(!o.KeepSession).SetAutoAckDisabled(o.NoAcks)
 	opts.TLSConfig.VerifyConnection = func(state tls.ConnectionState) error {
 		c.TLS = state
@@ -73,6 +79,17 @@ func Dial(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
 		if o.Receive != nil {
 			o.Receive(Message{m.Topic(), m.Payload(), m.Retained(), m.MessageID()})
 		}
+		c.taken.Add(1)
+		select {
+		case c.further <- struct{}{}:
+		default:
+		}
+	})
+	open := opts.CustomOpenConnectionFn
+	opts.SetCustomOpenConnectionFn(func(u *url.URL, o paho.ClientOptions) (net.Conn, error) {
+		nc, err := open(u, o)
+		c.conn, _ = nc.(interface{ Passed() uint64 })
+		return nc, err
 	})
 	if o.lost != nil {
 		opts.SetConnectionLostHandler(func(paho.Client, error) { o.lost() })
@@ -169,6 +186,22 @@ func (c *Client) SubscribeAll(ctx context.Context, filters []string, qos byte) (
 // Unsubscribe ends a subscription.
 func (c *Client) Unsubscribe(ctx context.Context, filter string) error {
 	return wait(ctx, c.paho.Unsubscribe(filter))
+}
+
+// Answer waits for an answer of the broker, and until Receive has taken the messages that have come before it: of
+// mosquitto and NATS all that a subscription before it brings. Only one goroutine may call it.
+func (c *Client) Answer(ctx context.Context) error {
+	if err := c.Unsubscribe(ctx, randomID()); err != nil { // from nothing, which each broker allows
+		return err
+	}
+	for before := c.conn.Passed(); c.taken.Load() < before; { // paho may be handing them over
+		select {
+		case <-c.further:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // Publish publishes a message and waits until the broker has acknowledged it; with

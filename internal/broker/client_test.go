@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,4 +154,27 @@ func TestRequestWithoutAnswer(t *testing.T) {
 	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "may this user write the node's request/#?") {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+// The answer that a client asks for comes behind the retained messages of a subscription, and Receive has taken all of
+// them by then. The embedded broker sends them later.
+func TestAnswerBehindMessages(t *testing.T) {
+	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
+		const messages = 50
+		for i := range messages {
+			b.Retain(t, fmt.Sprint("kept/", i), "x")
+		}
+		var taken atomic.Int64
+		c, err := broker.Dial(t.Context(), brokertest.Config(b.URL()), broker.Options{Receive: func(broker.Message) { taken.Add(1) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if granted, err := c.Subscribe(t.Context(), "kept/+", 0); !granted || err != nil {
+			t.Fatal(granted, err)
+		}
+		if err := c.Answer(t.Context()); err != nil || taken.Load() != messages {
+			t.Errorf("%v, after %d of %d messages", err, taken.Load(), messages)
+		}
+	})
 }

@@ -20,6 +20,8 @@ const (
 	quiet = time.Second // without a message after which all retained ones have come
 	busy  = 3           // times quiet without a retained one, where members publish meanwhile
 
+	answerWithin = 5 * time.Second // for a broker, which is believed then
+
 	manyMessages = 1000 // at once, above which mosquitto sends no more: its max_queued_messages
 )
 
@@ -96,18 +98,13 @@ func (f *Fleet) Read(ctx context.Context, member string) (*Retained, error) {
 	last = time.Now()
 	retained = last
 	mu.Unlock()
-	for {
+	err = f.settle(ctx, client, func() time.Duration {
 		mu.Lock()
-		left := min(f.silence()-time.Since(last), busy*f.silence()-time.Since(retained))
-		mu.Unlock()
-		if left <= 0 {
-			break
-		}
-		select {
-		case <-time.After(left):
-		case <-ctx.Done():
-			return nil, broker.Failure(ctx, context.Cause(ctx))
-		}
+		defer mu.Unlock()
+		return min(f.silence()-time.Since(last), busy*f.silence()-time.Since(retained))
+	})
+	if err != nil {
+		return nil, broker.Failure(ctx, err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -120,6 +117,31 @@ func (f *Fleet) Read(ctx context.Context, member string) (*Retained, error) {
 		all.Contributions = append(all.Contributions, one)
 	}
 	return all, nil
+}
+
+// settle waits until no time is left of a silence in which the retained messages would have come. A process, or a
+// network, that has stood still meanwhile was silent as well: so it asks the broker for an answer, which comes
+// behind what the broker has sent before, and no time must be left after that either. It needs no permission for it.
+func (f *Fleet) settle(ctx context.Context, client *broker.Client, left func() time.Duration) error {
+	for {
+		for wait := left(); wait > 0; wait = left() {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		asked, cancel := context.WithTimeout(ctx, answerWithin)
+		err := client.Answer(asked)
+		silent := asked.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err != nil && !silent {
+			return err
+		}
+		if left() <= 0 {
+			return nil
+		}
+	}
 }
 
 // silence is the time without a message after which all retained ones have come.
@@ -202,13 +224,21 @@ func (f *Fleet) Online(ctx context.Context, node string) (online bool, err error
 	} else if !granted {
 		return false, nil
 	}
+	subscribed := time.Now()
+	err = f.settle(ctx, client, func() time.Duration {
+		if len(state) > 0 {
+			return 0
+		}
+		return f.silence() - time.Since(subscribed)
+	})
+	if err != nil {
+		return false, broker.Failure(ctx, err)
+	}
 	select {
 	case s := <-state:
 		return s == "online", nil
-	case <-time.After(f.silence()):
+	default:
 		return false, nil
-	case <-ctx.Done():
-		return false, broker.Failure(ctx, context.Cause(ctx))
 	}
 }
 

@@ -49,6 +49,7 @@ type inbound struct {
 	onPuback  func(id uint16) bool // receives a PUBACK; false: paho reads it
 
 	arrived atomic.Uint64 // bytes from the network
+	passed  atomic.Uint64 // messages that paho reads
 	pinged  atomic.Bool   // no packet has come since the last ping
 	alive   chan struct{} // has an element once one has; capacity 1
 
@@ -225,6 +226,7 @@ func (f *frameConn) forward(kind byte) error {
 	f.head = binary.AppendUvarint(append(f.head[:0], kind), uint64(f.pass)) // the encoding is that of MQTT
 	begin, size := len(f.head), f.pass
 	if kind>>4 == packetPublish {
+		f.passed.Add(1)
 		topic, err := f.in.Peek(2)
 		if err != nil {
 			return err

@@ -159,6 +159,9 @@ func (f *frameConn) announceKeepalive(connect []byte) {
 // after Write the kernel has the bytes.
 type plainConn struct{ *frameConn }
 
+// Passed returns the number of messages that have come so far.
+func (c plainConn) Passed() uint64 { return c.passed.Load() }
+
 // Write implements net.Conn.
 func (c plainConn) Write(p []byte) (int, error) {
 	if err := c.protocol.recordSent(p); err != nil {
