@@ -241,8 +241,8 @@ func (f *fleets) step(ctx context.Context) {
 	}
 }
 
-// underway reports whether the broker has not acknowledged all messages of the model's contribution, and of the
-// common basis. The caller holds mu.
+// underway reports whether messages of the model's contribution, and of the common basis, are on their way to the
+// broker. The caller holds mu.
 func (f *fleets) underway(m *fleetMember) (own, basis bool) {
 	look := func(topic string) {
 		if name, _, ours := m.Topics().Read(topic); ours {
@@ -252,7 +252,7 @@ func (f *fleets) underway(m *fleetMember) (own, basis bool) {
 	for _, p := range m.waiting {
 		look(p.Topic)
 	}
-	f.node.outbox.Each(func(p *mqtt.Publication) { look(p.Topic) })
+	f.node.outbox.Underway(func(p *mqtt.Publication) { look(p.Topic) })
 	return own, basis
 }
 

@@ -19,14 +19,19 @@ type echo struct {
 
 // upload is the way of a publication to the broker. Over a slow connection it takes long, and as long the way back.
 type upload struct {
-	left time.Time     // when it was on its way last; zero: it has not been seen there
-	took time.Duration // in all connections, up to maxUpload: beyond that, smaller messages are a remedy
+	left  time.Time     // when it was on its way last; zero: it has not been seen there
+	took  time.Duration // in the latest connection
+	first int           // connection in which it was on its way first
 }
 
-// sending notes that a publication of this connection, begun at since, is on its way.
-func (u *upload) sending(now, since time.Time) {
-	if d := now.Sub(latest(since, u.left)); u.took+d <= maxUpload {
-		u.left, u.took = now, u.took+d
+// sending notes that a publication is on its way in a connection, begun at since. Where it ends connections, or takes
+// too long, smaller messages are the remedy: then it says nothing.
+func (u *upload) sending(now, since time.Time, connection int) {
+	if u.first == 0 {
+		u.first = connection
+	}
+	if now.Sub(since) <= maxUpload && connection-u.first < maxStrikes {
+		u.left, u.took = now, now.Sub(since)
 	}
 }
 
@@ -35,14 +40,13 @@ func (u *upload) patience(since time.Time) time.Duration {
 	return keptWithin + max(0, u.left.Sub(since))
 }
 
-// Sending notes whether the own contribution and the common basis are on their way to the broker: a message of them
-// waits to be sent, or for its acknowledgement.
+// Sending notes whether the own contribution and the common basis are on their way to the broker.
 func (m *Member) Sending(now time.Time, own, basis bool) {
 	if own && m.link.up {
-		m.own.sending(now, m.since(m.name))
+		m.own.sending(now, m.since(m.name), m.link.number)
 	}
 	if basis && m.link.up {
-		m.basis.sending(now, m.since(BasisName))
+		m.basis.sending(now, m.since(BasisName), m.link.number)
 	}
 }
 

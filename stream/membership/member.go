@@ -12,7 +12,8 @@ const (
 	gatherWithin = 5 * time.Second  // of connections, while the own retained message of before may still come
 	quietFor     = time.Second      // without a message, after which the retained ones have come
 	keptWithin   = 10 * time.Second // for a publication to come back
-	maxUpload    = 30 * time.Second // of a publication, for which its return is waited for longer
+	maxUpload    = 5 * time.Minute  // of a publication, for which its return is waited for longer
+	maxGap       = time.Minute      // between retained messages over a slow connection
 	lostWithin   = 2 * time.Second  // of a publication: the connection may have ended by it
 	maxStrikes   = 2                // connections that a publication may end
 	isolated     = 10 * time.Minute // without a connection
@@ -102,7 +103,7 @@ type link struct {
 
 	retained int           // messages since its beginning, or since those of all were asked for; without those of members that were asked for
 	brought  time.Time     // of the latest retained message, of others also when they were asked for
-	gap      time.Duration // the longest between two of them, or the upload of the own one, up to maxUpload; also in earlier connections
+	gap      time.Duration // the longest between two of them, or the upload of the own one, up to maxGap; also in earlier connections
 }
 
 // lasted is the time of all connections.
@@ -177,7 +178,7 @@ func (m *Member) Connected(now time.Time) {
 	for _, a := range m.assemblies {
 		a.connected()
 	}
-	m.link = link{up: true, number: m.link.number + 1, at: now, before: m.link.before, arrived: now, owns: m.own.known && !m.own.reported, gap: max(m.link.gap, m.own.took)}
+	m.link = link{up: true, number: m.link.number + 1, at: now, before: m.link.before, arrived: now, owns: m.own.known && !m.own.reported, gap: max(m.link.gap, min(m.own.took, maxGap))}
 	m.own.connected()
 	if m.own.epoch == 0 { // this broker may have lost what an earlier connection brought
 		m.own.found, m.own.former = false, former{}

@@ -19,7 +19,7 @@ func (m *Member) Receive(now time.Time, topic string, payload []byte, retained b
 		m.link.retained++
 	}
 	if own := name == m.name; retained && !(own && (m.link.kept || !m.asking.own.Before(m.link.at))) { // else it was asked for
-		if gap := now.Sub(latest(m.link.at, m.link.brought)); gap <= maxUpload {
+		if gap := now.Sub(latest(m.link.at, m.link.brought)); gap <= maxGap {
 			m.link.gap = max(m.link.gap, gap)
 		}
 		m.link.brought = now

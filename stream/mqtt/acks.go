@@ -18,6 +18,10 @@ type acks struct {
 	pings     []uint64          // value of written when each unanswered ping left, oldest first
 	proofs    []uint16          // receipt that each unanswered ping proves, see prove, oldest first, without those given up; 0: none
 	proven    uint16            // receipt that the next ping proves; 0: none
+	uploads   uint64            // large publications that were written
+	uploaded  uint64            // those that the broker has read
+	newest    uint16            // packet identifier of the latest of them
+	behind    []uint64          // value of uploads when each unanswered ping left, oldest first
 	read      chan struct{}     // closed once the broker has read awaited acknowledgements; nil: no wait
 	awaited   uint64
 	pong      chan struct{} // closed at the next answer to a ping; nil: no call waits
@@ -71,7 +75,7 @@ func (a *acks) prove(receipt uint16) {
 func (a *acks) pingWritten() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pings, a.proofs = append(a.pings, a.written), append(a.proofs, a.proven)
+	a.pings, a.proofs, a.behind = append(a.pings, a.written), append(a.proofs, a.proven), append(a.behind, a.uploads)
 	a.proven = 0
 }
 
@@ -80,6 +84,23 @@ func (a *acks) pubackRead(id uint16) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.confirm(a.publishes[id])
+	if id == a.newest {
+		a.uploaded = a.uploads
+	}
+}
+
+// uploadWritten records that the latest publication of QoS 1 is a large one.
+func (a *acks) uploadWritten(id uint16) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.uploads, a.newest = a.uploads+1, id
+}
+
+// uploading reports whether the broker may not have read all large publications.
+func (a *acks) uploading() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.uploaded < a.uploads
 }
 
 // pongRead records the answer to a ping. It returns the receipt that the ping proves; 0: none.
@@ -93,6 +114,8 @@ func (a *acks) pongRead() (proven uint16) {
 	if len(a.pings) > 0 { // answers come in the order of the pings
 		n := a.pings[0]
 		a.pings = a.pings[:copy(a.pings, a.pings[1:])]
+		a.uploaded = max(a.uploaded, a.behind[0])
+		a.behind = a.behind[:copy(a.behind, a.behind[1:])]
 		a.confirm(n)
 	}
 	if len(a.proofs) > 0 {

@@ -126,6 +126,9 @@ func (conn *Conn) publish(m *Publication, proven bool) *receipt {
 	return r
 }
 
+// uploading reports whether a large publication is on its way: over a slow connection nothing may come meanwhile.
+func (conn *Conn) uploading() bool { return conn.net.acks.uploading() }
+
 // retain publishes a retained message with the quality of service of Config.
 func (conn *Conn) retain(topic string, payload []byte) *receipt {
 	return conn.publish(&Publication{Topic: topic, Payload: payload, QoS: byte(conn.client.Config.QoS), Retained: true}, false)
@@ -178,7 +181,7 @@ func (conn *Conn) ended(err error) {
 
 // keepAlive sends pings until ctx or the connection ends, and ends the connection if
 // nothing comes after one: neither its answer, which follows all queued messages, nor
-// another packet. paho would wake every five seconds for it.
+// a part of another packet. paho would wake every five seconds for it.
 func (conn *Conn) keepAlive(ctx context.Context) {
 	ping := time.NewTicker(conn.client.Config.Keepalive)
 	defer ping.Stop()
@@ -186,13 +189,14 @@ func (conn *Conn) keepAlive(ctx context.Context) {
 	defer late.Stop()
 	late.Stop()
 	waiting := false // late is running: later pings do not delay it
+	arrived := uint64(0)
 	for {
 		select {
 		case <-ping.C:
 			conn.net.ping()
 			if !waiting {
 				late.Reset(conn.client.PingTimeout)
-				waiting = true
+				waiting, arrived = true, conn.net.arrived.Load()
 			}
 		case <-conn.net.alive:
 			if !conn.net.pinged.Load() {
@@ -200,6 +204,12 @@ func (conn *Conn) keepAlive(ctx context.Context) {
 				waiting = false
 			}
 		case <-late.C:
+			// A large message may be on its way, or the acknowledgement that the outbox waits for: the answer comes behind it.
+			if before := arrived; conn.uploading() || conn.net.arrived.Load() > before {
+				arrived = conn.net.arrived.Load()
+				late.Reset(conn.client.PingTimeout)
+				continue
+			}
 			conn.fail(errors.New("mqtt: ping: no answer from the broker"))
 			return
 		case <-conn.lost:

@@ -23,6 +23,35 @@ func linked() *Conn {
 	}
 }
 
+// A large publication is on its way until the broker has acknowledged it, or has answered a ping behind it.
+func TestUploading(t *testing.T) {
+	a := &linked().net.acks
+	want := func(when string, uploading bool) {
+		t.Helper()
+		if a.uploading() != uploading {
+			t.Errorf("%s: uploading %v", when, !uploading)
+		}
+	}
+	a.pingWritten()
+	a.publishWritten(40_000)
+	a.uploadWritten(40_000)
+	a.pingWritten()
+	a.publishWritten(40_001)
+	a.uploadWritten(40_001)
+	a.pingWritten()
+	a.pongRead()
+	a.pongRead()
+	want("the first one is read", true)
+	a.pubackRead(40_000)
+	want("the first one is acknowledged", true)
+	a.pongRead()
+	want("both are read", false)
+	a.uploadWritten(40_002)
+	want("another one", true)
+	a.pubackRead(40_002)
+	want("it is acknowledged", false)
+}
+
 // An answer of the broker proves that it has read all earlier packets.
 func TestAcks(t *testing.T) {
 	a := &linked().net.acks
@@ -170,10 +199,14 @@ func TestKeepAlive(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers int
 		every   time.Duration
+		upload  time.Duration // after the connection began a large publication is acknowledged
+		bytes   time.Duration // after that, bytes of a large message come
 	}{
-		"never answers":                       {0, 30 * time.Second},
-		"falls silent":                        {3, 30 * time.Second},
-		"more than one ping within the limit": {3, time.Second},
+		"never answers":                       {0, 30 * time.Second, 0, 0},
+		"falls silent":                        {3, 30 * time.Second, 0, 0},
+		"more than one ping within the limit": {3, time.Second, 0, 0},
+		"a large publication is on its way":   {0, 30 * time.Second, 75 * time.Second, 0},
+		"a large message is on its way":       {0, 30 * time.Second, 0, 45 * time.Second},
 	} {
 		answers, every := c.answers, c.every
 		bubble(name, t, func(t *testing.T) {
@@ -209,8 +242,25 @@ func TestKeepAlive(t *testing.T) {
 			hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
 			hello.ProtocolName, hello.ProtocolVersion, hello.ClientIdentifier = "MQTT", 4, "n1"
 			hello.Write(conn.net)
+			want := time.Duration(answers+1)*every + 10*time.Second
+			if c.upload > 0 {
+				conn.net.acks.uploadWritten(40_000)
+				time.AfterFunc(c.upload, func() { conn.net.acks.pubackRead(40_000) })
+				want = 80 * time.Second // of those after the first wait, the first one behind the acknowledgement
+			}
+			if c.bytes > 0 { // one in each second
+				want = 60 * time.Second
+				go func() {
+					time.Sleep(every - time.Second) // before the ping
+					far.Write([]byte{packetPublish << 4, 100})
+					for time.Since(began) < c.bytes {
+						far.Write([]byte{0})
+						time.Sleep(time.Second)
+					}
+				}()
+			}
 			conn.keepAlive(t.Context())
-			if took, want := time.Since(began), time.Duration(answers+1)*every+10*time.Second; took != want || conn.err == nil {
+			if took := time.Since(began); took != want || conn.err == nil {
 				t.Errorf("it ends after %v, want %v: %v", took, want, conn.err)
 			}
 			near.Close()

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// largePublication is the number of bytes that take long over a slow connection.
+const largePublication = 8 << 10
+
 const maxUnwritten = 64 << 10 // bytes in out at which writers wait
 
 const closeFlush = 250 * time.Millisecond
@@ -42,8 +45,22 @@ func (f *frameConn) publish(m *Publication, id uint16) error {
 		f.acks.publishWritten(id)
 	}
 	f.out = append(f.out, m.Payload...)
+	if m.QoS > 0 && m.size() >= largePublication {
+		f.acks.uploadWritten(id)
+		f.appendPing()
+	}
 	f.startWriter()
 	return nil
+}
+
+// appendPing appends a ping, whose answer shows when the broker has read what is before it: it may not acknowledge a
+// large publication. The caller holds mu.
+func (f *frameConn) appendPing() {
+	ping := []byte{packetPingreq << 4, 0}
+	if f.protocol.recordSent(ping) == nil {
+		f.acks.pingWritten()
+		f.out = append(f.out, ping...)
+	}
 }
 
 // awaitRoom waits until bytes of out were written. It releases mu meanwhile, and

@@ -15,7 +15,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// Publications and acknowledgements are on the wire as paho would write them.
+// Publications and acknowledgements are on the wire as paho would write them, and a ping behind large publications.
 func TestFrameConnPublishes(t *testing.T) {
 	slow := newSlowConn()
 	f := newFrameConn(slow, 100, time.Second)
@@ -24,6 +24,9 @@ func TestFrameConnPublishes(t *testing.T) {
 		p := publishPacket("a/b", i*i)
 		p.Qos, p.MessageID, p.Retain = byte(i%2), uint16(i), i%3 == 0
 		p.Write(&want)
+		if p.Qos > 0 && len(p.TopicName)+len(p.Payload) >= largePublication {
+			packets.NewControlPacket(packets.Pingreq).Write(&want)
+		}
 		if err := f.publish(&Publication{Topic: "a/b", Payload: p.Payload, QoS: p.Qos, Retained: p.Retain}, p.MessageID); i < 50 && err != nil {
 			t.Fatal(err)
 		}

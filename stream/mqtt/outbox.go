@@ -36,6 +36,8 @@ const (
 	publishWindow = 64
 
 	ackedWithin  = 30 * time.Second // longest wait for an acknowledgement before the connection is ended
+	stuckAgain   = time.Second      // between looks whether the wait for that of a large one is over
+	slowest      = 2000             // bytes a second, of a connection over which a large one is acknowledged
 	drainPolling = 5 * time.Millisecond
 )
 
@@ -50,6 +52,7 @@ type Outbox struct {
 
 	mu       sync.Mutex
 	flying   []flight  // publications on their way, in the order of sending; only Serve changes it
+	conn     link      // over which they are
 	progress time.Time // when the oldest one was acknowledged last
 	blind    bool      // the broker may not have taken publications that were sent over this connection
 }
@@ -108,6 +111,7 @@ func (o *Outbox) Push(m *Publication) {
 type link interface {
 	publish(m *Publication, proven bool) *receipt // proven: also of QoS 0
 	fail(error)
+	uploading() bool       // the broker may not have read all large publications
 	broken() bool          // the broker or the network has ended it
 	explained(mended bool) // notes that a publication was the cause; mended: none as large follows
 	Lost() <-chan struct{}
@@ -150,13 +154,13 @@ func (o *Outbox) acknowledged() (n int) {
 	return n
 }
 
-// Each calls use with each publication that waits, or that the broker has not acknowledged; use must not call the
-// outbox.
-func (o *Outbox) Each(use func(*Publication)) {
+// Underway calls use with each publication that waits, or that the broker has not acknowledged and may not have read; use
+// must not call the outbox.
+func (o *Outbox) Underway(use func(*Publication)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range o.flying {
-		if !o.flying[i].acknowledged() {
+		if !o.flying[i].acknowledged() && o.conn.uploading() {
 			use(o.flying[i].m)
 		}
 	}
@@ -202,10 +206,15 @@ func (o *Outbox) acked(f *flight) {
 	}
 }
 
-// unanswered is the time for which the broker has acknowledged nothing although it was sent the oldest publication: over
-// a slow connection the others wait behind it.
-func (o *Outbox) unanswered(oldest *flight) time.Duration {
-	return min(time.Since(oldest.sent), time.Since(o.progress))
+// stuck reports for how long the broker has acknowledged nothing although it was sent the oldest publication, and whether
+// that is too long. Over a slow connection others wait behind that one, and a large one takes long.
+func (o *Outbox) stuck(conn link, oldest *flight) (d time.Duration, fails bool) {
+	within := ackedWithin
+	if conn.uploading() {
+		within += time.Duration(oldest.m.size()) * time.Second / slowest
+	}
+	d = min(time.Since(oldest.sent), time.Since(o.progress))
+	return d, d >= within
 }
 
 // send hands a publication to the network. It reports whether the network took it.
@@ -215,7 +224,7 @@ func (o *Outbox) send(conn link, m *Publication) (taken bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	taken = !f.ended() || f.receipt.err == nil
-	o.flying = append(o.flying, f)
+	o.flying, o.conn = append(o.flying, f), conn
 	return taken
 }
 
@@ -273,7 +282,8 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			acked = oldest.receipt.done
 			fallthrough
 		default:
-			stuck.Reset(ackedWithin - o.unanswered(oldest))
+			d, _ := o.stuck(conn, oldest)
+			stuck.Reset(max(stuckAgain, ackedWithin-d))
 		}
 		if n < o.culprit.window(o.window) {
 			more = o.queue.Ready()
@@ -285,9 +295,11 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			return
 		case <-more:
 		case <-stuck.C:
-			if oldest, n := o.collect(); n > 0 && o.unanswered(oldest) >= ackedWithin {
-				conn.fail(errUnanswered)
-				return
+			if oldest, n := o.collect(); n > 0 {
+				if _, fails := o.stuck(conn, oldest); fails {
+					conn.fail(errUnanswered)
+					return
+				}
 			}
 		case <-acked:
 			o.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +25,8 @@ type fakeLink struct {
 	lost chan struct{}
 	err  error
 
-	culprit bool // explained was called
+	culprit bool        // explained was called
+	large   atomic.Bool // uploading
 }
 
 func newFakeLink(auto bool) *fakeLink { return &fakeLink{auto: auto, lost: make(chan struct{})} }
@@ -43,6 +45,7 @@ func (l *fakeLink) publish(of *Publication, proven bool) *receipt {
 	return d
 }
 
+func (l *fakeLink) uploading() bool       { return l.large.Load() }
 func (l *fakeLink) fail(error)            { close(l.lost) }
 func (l *fakeLink) Lost() <-chan struct{} { return l.lost }
 func (l *fakeLink) broken() bool          { return isClosed(l.lost) }
@@ -157,6 +160,21 @@ func TestOutbox(t *testing.T) {
 			t.Error("not left")
 		}
 	})
+	bubble("a large one has longer, until the broker has read it", t, func(t *testing.T) {
+		for read, want := range map[time.Duration]time.Duration{0: ackedWithin, 40 * time.Second: 41 * time.Second, time.Hour: ackedWithin + 50*time.Second} {
+			o, l := newTestOutbox(4), newFakeLink(false)
+			l.large.Store(true)
+			stop := startOutbox(t, o, l)
+			began := time.Now()
+			o.Push(plain(strings.Repeat("x", 50*slowest-1)))
+			time.AfterFunc(read, func() { l.large.Store(false) })
+			<-l.lost
+			if took := time.Since(began); took < want || took > want+stuckAgain {
+				t.Errorf("read after %v, it is left after %v, want %v", read, took, want)
+			}
+			stop()
+		}
+	})
 	bubble("what was replaced on its way is not sent again", t, func(t *testing.T) {
 		o, l := newTestOutbox(4), newFakeLink(false)
 		stop := startOutbox(t, o, l)
@@ -182,8 +200,13 @@ func TestOutbox(t *testing.T) {
 		l.out[1].done <- struct{}{}
 		synctest.Wait()
 		var all []string
-		o.Each(func(m *Publication) { all = append(all, string(m.Payload)) })
+		l.large.Store(true)
+		o.Underway(func(m *Publication) { all = append(all, string(m.Payload)) })
 		equalTexts(t, "left", all, []string{"a", "c"})
+		l.large.Store(false) // the broker has read a, and does not acknowledge it
+		all = nil
+		o.Underway(func(m *Publication) { all = append(all, string(m.Payload)) })
+		equalTexts(t, "left", all, []string{"c"})
 	})
 	bubble("an error while the connection lives is tried again", t, func(t *testing.T) {
 		o, l := newTestOutbox(3), newFakeLink(true)
