@@ -214,7 +214,7 @@ func (d *File) recordingColumns(f Format) (r Recording, l layout, err error) {
 	if l.device, err = c.oneOr("--device", f.Device, deviceColumn); err != nil {
 		return r, l, err
 	}
-	if l.label, err = c.label(f, slices.Concat(leftOut, d.times, []int{l.time, l.device})); err != nil {
+	if l.label, err = c.label(f, slices.Concat(leftOut, d.begun.times, []int{l.time, l.device})); err != nil {
 		return r, l, err
 	}
 	for i, name := range d.names {
@@ -226,7 +226,7 @@ func (d *File) recordingColumns(f Format) (r Recording, l layout, err error) {
 		case i == l.label:
 			r.Label = name
 		case slices.Contains(leftOut, i) || name == "" || i == 0 && hasIndex(d.names):
-		case slices.Contains(d.times, i):
+		case slices.Contains(d.begun.times, i):
 			r.Times = append(r.Times, name)
 		default:
 			r.Signals = append(r.Signals, name)

@@ -71,7 +71,6 @@ type File struct {
 	rising  rising
 	fillers fillers
 	telling telling
-	leftOutTimes
 }
 
 // sign is the decimal sign of the numbers.
@@ -87,6 +86,7 @@ type firstRow struct {
 	last    bool // no flag names the label: it is the column called so, or the last one
 	label   string
 	again   bool // another row has the label
+	leftOutTimes
 }
 
 // stdin is the name of standard input in messages.

@@ -44,10 +44,10 @@ func (d *File) leaveOutTimes(f Format) error {
 	if err != nil { // no column is left: Next returns the error of the first time
 		return nil
 	}
-	d.roles, d.Features, d.times = roles, features, f.times
-	d.remedy = d.perhapsTime(f.times[0], record)
+	d.roles, d.Features, d.begun.times = roles, features, f.times
+	d.begun.remedy = d.perhapsTime(f.times[0], record)
 	if at := csvtext.DateAt(record, f.times[0]); at >= 0 {
-		d.remedy = csvtext.JoinCommand(at, d.csv.Comma)
+		d.begun.remedy = csvtext.JoinCommand(at, d.csv.Comma)
 	}
 	return nil
 }
@@ -55,14 +55,14 @@ func (d *File) leaveOutTimes(f Format) error {
 // timesWarning describes the columns of times that are left out; "" without one.
 func (d *File) timesWarning() string {
 	var names []string
-	for _, i := range d.times {
+	for _, i := range d.begun.times {
 		names = append(names, d.column(i))
 	}
 	switch len(names) {
 	case 0:
 		return ""
 	case 1:
-		return "column " + names[0] + " has times, which are no numbers, and is left out" + d.remedy
+		return "column " + names[0] + " has times, which are no numbers, and is left out" + d.begun.remedy
 	}
-	return "columns " + first(names) + " have times, which are no numbers, and are left out" + d.remedy
+	return "columns " + first(names) + " have times, which are no numbers, and are left out" + d.begun.remedy
 }

@@ -63,7 +63,7 @@ func TestOtherTextsAreErrors(t *testing.T) {
 		}
 	}
 	d, err := newFile(strings.NewReader("x,time\n1.5,2026-11-22T17:00:00Z\n"), "data.csv", Format{Label: "time"})
-	if err != nil || d.times != nil {
+	if err != nil || d.begun.times != nil {
 		t.Errorf("times as labels: %v", err)
 	}
 }

@@ -338,19 +338,21 @@ func (o *Outbox) requeue(conn link) {
 
 // withoutReplaced drops the retained publications that a later one of their topic replaces: over a slow connection,
 // a large one that was replaced would end the next one as well.
-func (o *Outbox) withoutReplaced(all []*Publication) (left []*Publication) {
+func (o *Outbox) withoutReplaced(all []*Publication) []*Publication {
 	newer := map[string]bool{}
 	o.queue.each(func(m *Publication) { newer[m.Topic] = newer[m.Topic] || m.Retained })
-	for _, m := range slices.Backward(all) {
+	at := len(all)
+	for i := len(all) - 1; i >= 0; i-- {
+		m := all[i]
 		if m.Retained && newer[m.Topic] {
 			m.Free()
 			continue
 		}
 		newer[m.Topic] = newer[m.Topic] || m.Retained
-		left = append(left, m)
+		at--
+		all[at] = m
 	}
-	slices.Reverse(left)
-	return left
+	return all[at:]
 }
 
 // accuse looks for the publication upon which the broker has ended the connection among
