@@ -125,5 +125,7 @@ func (m *Member) noteNewer(now time.Time, p *peer, c *fleet.Contribution, retain
 	p.asked = backoff{}
 }
 
-// latest returns the latest of some times.
+// latest returns the latest of some times. It is not inlined: it has many callers.
+//
+//go:noinline
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
