@@ -58,11 +58,8 @@ func (d *File) timesWarning() string {
 	for _, i := range d.begun.times {
 		names = append(names, d.column(i))
 	}
-	switch len(names) {
-	case 0:
+	if names == nil {
 		return ""
-	case 1:
-		return "column " + names[0] + " has times, which are no numbers, and is left out" + d.begun.remedy
 	}
-	return "columns " + first(names) + " have times, which are no numbers, and are left out" + d.begun.remedy
+	return "left out, since times are no numbers: column " + first(names) + d.begun.remedy
 }

@@ -12,17 +12,17 @@ import (
 // Columns of times are left out, by their names and what the first row has, and a warning says so. Numbers, texts and
 // columns that somebody has named stay.
 func TestColumnsOfTimesAreLeftOut(t *testing.T) {
-	const windows = ", which are no numbers, and is left out; of rows that a sensor sends one after the other edge config sample --from FILE --time "
+	const windows = "; of rows that a sensor sends one after the other edge config sample --from FILE --time "
 	for text, want := range map[string]struct {
 		features string
 		warning  string
 	}{
-		"time,x,label\n2026-11-22T17:00:00Z,1.5,ok\n":           {"x", `column "time" has times` + windows + "time proposes windows"},
-		"x;Date (UTC);label\n1,5;22.11.2026 17:00:00;ok\n":      {"x", `column "Date (UTC)" has times` + windows + "2 proposes windows"},
-		"ts,x,label\n11/22/2026 5:00 PM,1.5,ok\nsoon,2,ok\n":    {"x", `column "ts" has times` + windows + "ts proposes windows"},
-		"created_at,x,state\n2026-11-22,1.5,ok\n":               {"x", `column "created_at" has times` + windows + "created_at proposes windows"},
-		"x,state,timestamp\n1.5,ok,2026-11-22 17:00:00\n":       {"x", `column "timestamp" has times` + windows + "timestamp proposes windows"},
-		"Datum;Uhrzeit;x;label\n01.11.2026;09:00:00;1;ok\n":     {"x", `columns "Datum", "Uhrzeit" have times, which are no numbers, and are left out; sed -E 's/"?;"?/ /' FILE >FILE.csv makes one column of date and time, and --time 1 names it`},
+		"time,x,label\n2026-11-22T17:00:00Z,1.5,ok\n":           {"x", `left out, since times are no numbers: column "time"` + windows + "time proposes windows"},
+		"x;Date (UTC);label\n1,5;22.11.2026 17:00:00;ok\n":      {"x", `left out, since times are no numbers: column "Date (UTC)"` + windows + "2 proposes windows"},
+		"ts,x,label\n11/22/2026 5:00 PM,1.5,ok\nsoon,2,ok\n":    {"x", `left out, since times are no numbers: column "ts"` + windows + "ts proposes windows"},
+		"created_at,x,state\n2026-11-22,1.5,ok\n":               {"x", `left out, since times are no numbers: column "created_at"` + windows + "created_at proposes windows"},
+		"x,state,timestamp\n1.5,ok,2026-11-22 17:00:00\n":       {"x", `left out, since times are no numbers: column "timestamp"` + windows + "timestamp proposes windows"},
+		"Datum;Uhrzeit;x;label\n01.11.2026;09:00:00;1;ok\n":     {"x", `left out, since times are no numbers: column "Datum", "Uhrzeit"; sed -E 's/"?;"?/ /' FILE >FILE.csv makes one column of date and time, and --time 1 names it`},
 		"time,x,label\n1764000000,1.5,ok\n":                     {"time x", ""},
 		"time,x,label\n0.25,1.5,ok\n":                           {"time x", ""},
 		"time,x,label\n,1.5,ok\n":                               {"time x", ""},

@@ -20,7 +20,7 @@ type echo struct {
 // upload is the way of a publication to the broker. Over a slow connection it takes long, and as long the way back.
 type upload struct {
 	left  time.Time     // when it was on its way last; zero: it has not been seen there
-	took  time.Duration // in the latest connection
+	took  time.Duration // until it had arrived
 	first int           // connection in which it was on its way first
 }
 
@@ -31,7 +31,7 @@ func (u *upload) sending(now, since time.Time, connection int) {
 		u.first = connection
 	}
 	if now.Sub(since) <= maxUpload && connection-u.first < maxStrikes {
-		u.left, u.took = now, now.Sub(since)
+		u.left = now
 	}
 }
 
@@ -44,6 +44,8 @@ func (u *upload) patience(since time.Time) time.Duration {
 func (m *Member) Sending(now time.Time, own, basis bool) {
 	if own && m.link.up {
 		m.own.sending(now, m.since(m.name), m.link.number)
+	} else {
+		m.own.took = max(m.own.took, m.own.left.Sub(m.since(m.name)))
 	}
 	if basis && m.link.up {
 		m.basis.sending(now, m.since(BasisName), m.link.number)
@@ -63,7 +65,11 @@ func (m *Member) since(name string) time.Time {
 func (m *Member) patience(name string) time.Duration {
 	switch name {
 	case m.name:
-		return m.own.patience(m.since(name))
+		patience := m.own.patience(m.since(name))
+		if m.own.left.Before(m.link.at) { // it comes with the retained messages
+			patience += min(m.link.gap, mostGap)
+		}
+		return patience
 	case BasisName:
 		return m.basis.patience(m.since(name))
 	}

@@ -13,6 +13,7 @@ const (
 	quietFor     = time.Second      // without a message, after which the retained ones have come
 	keptWithin   = 10 * time.Second // for a publication to come back
 	maxUpload    = 5 * time.Minute  // of a publication, for which its return is waited for longer
+	mostGap      = 20 * time.Second // of it that the own message has, which has to be found missing before the client ends the connection
 	maxGap       = time.Minute      // between retained messages over a slow connection
 	lostWithin   = 2 * time.Second  // of a publication: the connection may have ended by it
 	maxStrikes   = 2                // connections that a publication may end

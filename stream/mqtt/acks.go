@@ -42,11 +42,13 @@ func (a *acks) ackWritten() {
 	a.written++
 }
 
-// publishWritten records a PUBLISH packet of QoS 1.
-func (a *acks) publishWritten(id uint16) {
+// publishWritten records a PUBLISH packet of QoS 1, which may be a large one.
+func (a *acks) publishWritten(id uint16, large bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.publishes[id] = a.written
+	if a.publishes[id] = a.written; large {
+		a.uploads, a.newest = a.uploads+1, id
+	}
 }
 
 // pubrecWritten records a PUBREC packet.
@@ -87,13 +89,6 @@ func (a *acks) pubackRead(id uint16) {
 	if id == a.newest {
 		a.uploaded = a.uploads
 	}
-}
-
-// uploadWritten records that the latest publication of QoS 1 is a large one.
-func (a *acks) uploadWritten(id uint16) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.uploads, a.newest = a.uploads+1, id
 }
 
 // uploading reports whether the broker may not have read all large publications.

@@ -129,6 +129,9 @@ func (conn *Conn) publish(m *Publication, proven bool) *receipt {
 // uploading reports whether a large publication is on its way: over a slow connection nothing may come meanwhile.
 func (conn *Conn) uploading() bool { return conn.net.acks.uploading() }
 
+// receiving reports whether a large message is being received, behind which acknowledgements may wait.
+func (conn *Conn) receiving() bool { return conn.net.bulk.Load() }
+
 // retain publishes a retained message with the quality of service of Config.
 func (conn *Conn) retain(topic string, payload []byte) *receipt {
 	return conn.publish(&Publication{Topic: topic, Payload: payload, QoS: byte(conn.client.Config.QoS), Retained: true}, false)

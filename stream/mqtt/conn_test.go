@@ -33,11 +33,9 @@ func TestUploading(t *testing.T) {
 		}
 	}
 	a.pingWritten()
-	a.publishWritten(40_000)
-	a.uploadWritten(40_000)
+	a.publishWritten(40_000, true)
 	a.pingWritten()
-	a.publishWritten(40_001)
-	a.uploadWritten(40_001)
+	a.publishWritten(40_001, true)
 	a.pingWritten()
 	a.pongRead()
 	a.pongRead()
@@ -46,7 +44,7 @@ func TestUploading(t *testing.T) {
 	want("the first one is acknowledged", true)
 	a.pongRead()
 	want("both are read", false)
-	a.uploadWritten(40_002)
+	a.publishWritten(40_002, true)
 	want("another one", true)
 	a.pubackRead(40_002)
 	want("it is acknowledged", false)
@@ -62,7 +60,7 @@ func TestAcks(t *testing.T) {
 		}
 	}
 	a.ackWritten()
-	a.publishWritten(40_000)
+	a.publishWritten(40_000, false)
 	a.ackWritten()
 	a.pingWritten()
 	a.ackWritten()
@@ -72,7 +70,7 @@ func TestAcks(t *testing.T) {
 	want(2)
 	a.pubackRead(40_000)
 	want(2)
-	a.publishWritten(40_000)
+	a.publishWritten(40_000, false)
 	a.pubackRead(40_000)
 	want(3)
 	if a.position() != 3 {
@@ -157,7 +155,7 @@ func TestAwaits(t *testing.T) {
 func TestAllAcknowledgementsAreRead(t *testing.T) {
 	a := &linked().net.acks
 	a.ackWritten()
-	a.publishWritten(40_000)
+	a.publishWritten(40_000, false)
 	a.ackWritten()
 	read := a.allRead()
 	a.pingWritten()
@@ -244,7 +242,7 @@ func TestKeepAlive(t *testing.T) {
 			hello.Write(conn.net)
 			want := time.Duration(answers+1)*every + 10*time.Second
 			if c.upload > 0 {
-				conn.net.acks.uploadWritten(40_000)
+				conn.net.acks.publishWritten(40_000, true)
 				time.AfterFunc(c.upload, func() { conn.net.acks.pubackRead(40_000) })
 				want = 80 * time.Second // of those after the first wait, the first one behind the acknowledgement
 			}

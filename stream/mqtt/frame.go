@@ -50,6 +50,7 @@ type inbound struct {
 
 	arrived atomic.Uint64 // bytes from the network
 	passed  atomic.Uint64 // messages that paho reads
+	bulk    atomic.Bool   // a large message is being read
 	pinged  atomic.Bool   // no packet has come since the last ping
 	alive   chan struct{} // has an element once one has; capacity 1
 
@@ -259,10 +260,12 @@ func (f *frameConn) readMessage(kind byte) error {
 		m.Ack = m.acknowledge
 	}
 	m.packet = slices.Grow(m.packet[:0], f.pass)[:f.pass]
+	f.bulk.Store(f.pass >= largePublication)
 	f.pass = 0
 	if _, err := io.ReadFull(f.in, m.packet); err != nil {
 		return err
 	}
+	f.bulk.Store(false)
 	topic, id, payload, err := splitPublish(kind, m.packet)
 	if err != nil {
 		return err

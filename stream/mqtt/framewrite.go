@@ -42,11 +42,10 @@ func (f *frameConn) publish(m *Publication, id uint16) error {
 	f.out = append(binary.BigEndian.AppendUint16(f.out, uint16(len(m.Topic))), m.Topic...)
 	if m.QoS > 0 {
 		f.out = binary.BigEndian.AppendUint16(f.out, id)
-		f.acks.publishWritten(id)
+		f.acks.publishWritten(id, m.size() >= largePublication)
 	}
 	f.out = append(f.out, m.Payload...)
 	if m.QoS > 0 && m.size() >= largePublication {
-		f.acks.uploadWritten(id)
 		f.appendPing()
 	}
 	f.startWriter()

@@ -35,10 +35,11 @@ const (
 	// again after a reconnect.
 	publishWindow = 64
 
-	ackedWithin  = 30 * time.Second // longest wait for an acknowledgement before the connection is ended
-	stuckAgain   = time.Second      // between looks whether the wait for that of a large one is over
-	slowest      = 2000             // bytes a second, of a connection over which a large one is acknowledged
-	drainPolling = 5 * time.Millisecond
+	ackedWithin    = 30 * time.Second // longest wait for an acknowledgement before the connection is ended
+	stuckAgain     = time.Second      // between looks whether the wait for that of a large one is over
+	receivedWithin = 5 * time.Second  // of a large message, for the acknowledgements behind it
+	slowest        = 2000             // bytes a second, of a connection over which a large one is acknowledged
+	drainPolling   = 5 * time.Millisecond
 )
 
 // Outbox is the bounded queue of publications. It outlives connections.
@@ -52,6 +53,7 @@ type Outbox struct {
 
 	mu       sync.Mutex
 	flying   []flight  // publications on their way, in the order of sending; only Serve changes it
+	received time.Time // when a large message was being received last, when Serve had to know
 	conn     link      // over which they are
 	progress time.Time // when the oldest one was acknowledged last
 	blind    bool      // the broker may not have taken publications that were sent over this connection
@@ -112,6 +114,7 @@ type link interface {
 	publish(m *Publication, proven bool) *receipt // proven: also of QoS 0
 	fail(error)
 	uploading() bool       // the broker may not have read all large publications
+	receiving() bool       // a part of a large message has come, and acknowledgements may follow it
 	broken() bool          // the broker or the network has ended it
 	explained(mended bool) // notes that a publication was the cause; mended: none as large follows
 	Lost() <-chan struct{}
@@ -214,7 +217,7 @@ func (o *Outbox) stuck(conn link, oldest *flight) (d time.Duration, fails bool) 
 		within += time.Duration(oldest.m.size()) * time.Second / slowest
 	}
 	d = min(time.Since(oldest.sent), time.Since(o.progress))
-	return d, d >= within
+	return d, d >= within && time.Since(o.received) >= receivedWithin
 }
 
 // send hands a publication to the network. It reports whether the network took it.
@@ -295,6 +298,9 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			return
 		case <-more:
 		case <-stuck.C:
+			if conn.receiving() {
+				o.received = time.Now()
+			}
 			if oldest, n := o.collect(); n > 0 {
 				if _, fails := o.stuck(conn, oldest); fails {
 					conn.fail(errUnanswered)

@@ -27,6 +27,7 @@ type fakeLink struct {
 
 	culprit bool        // explained was called
 	large   atomic.Bool // uploading
+	bulk    atomic.Bool // receiving
 }
 
 func newFakeLink(auto bool) *fakeLink { return &fakeLink{auto: auto, lost: make(chan struct{})} }
@@ -46,6 +47,7 @@ func (l *fakeLink) publish(of *Publication, proven bool) *receipt {
 }
 
 func (l *fakeLink) uploading() bool       { return l.large.Load() }
+func (l *fakeLink) receiving() bool       { return l.bulk.Load() }
 func (l *fakeLink) fail(error)            { close(l.lost) }
 func (l *fakeLink) Lost() <-chan struct{} { return l.lost }
 func (l *fakeLink) broken() bool          { return isClosed(l.lost) }
@@ -173,6 +175,18 @@ func TestOutbox(t *testing.T) {
 				t.Errorf("read after %v, it is left after %v, want %v", read, took, want)
 			}
 			stop()
+		}
+	})
+	bubble("acknowledgements may wait behind a large message", t, func(t *testing.T) {
+		o, l := newTestOutbox(4), newFakeLink(false)
+		defer startOutbox(t, o, l)()
+		l.bulk.Store(true)
+		time.AfterFunc(70500*time.Millisecond, func() { l.bulk.Store(false) })
+		began := time.Now()
+		o.Push(plain("a"))
+		<-l.lost
+		if took, want := time.Since(began), 70*time.Second+receivedWithin; took != want {
+			t.Errorf("it is left after %v, want %v", took, want)
 		}
 	})
 	bubble("what was replaced on its way is not sent again", t, func(t *testing.T) {
