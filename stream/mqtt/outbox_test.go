@@ -150,6 +150,7 @@ func TestOutbox(t *testing.T) {
 		}
 		for i := range 3 {
 			time.Sleep(ackedWithin - 5*time.Second)
+			synctest.Wait()
 			l.out[i].at = time.Now()
 			l.out[i].done <- struct{}{}
 		}
