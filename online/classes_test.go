@@ -163,7 +163,7 @@ func TestConfirm(t *testing.T) {
 // TestCorrect: a wrong label in the window is removed without a trace; one that has
 // left the window is only outvoted.
 //
-// Long: three cases share a stream.
+// Long: four cases share a stream.
 func TestCorrect(t *testing.T) {
 	cfg := testConfig(2, "a", "b")
 	cfg.LearningRate, cfg.Window, cfg.Inducing = 0, 60, 16
@@ -201,11 +201,14 @@ func TestCorrect(t *testing.T) {
 	}
 	right := Event{Kind: Correct, X: odd.X, Label: "a", Name: "b", Probs: []float64{0.9, 0.1}}
 	for _, c := range []struct {
-		name  string
-		after int
-		exact bool
-	}{{"in the window", 20, true}, {"absorbed", 200, false}} {
+		name       string
+		after      int
+		regression Switch // keeps its step along the wrong label
+		exact      bool
+		within     float64
+	}{{"in the window", 20, Off, true, 0.002}, {"in the window, with a regression", 20, On, true, 0.01}, {"absorbed", 200, On, false, 0}} {
 		t.Run(c.name, func(t *testing.T) {
+			cfg.Experts.Regression = c.regression
 			clean, dirty := run(c.after, false), run(c.after, true)
 			learnt := wrongAt(dirty)
 			want := Event{Kind: Observe, X: odd.X, Label: "a"}
@@ -218,7 +221,7 @@ func TestCorrect(t *testing.T) {
 			}
 			ideal, got := wrongAt(clean), wrongAt(dirty)
 			switch {
-			case c.exact && math.Abs(got-ideal) > 0.01:
+			case c.exact && math.Abs(got-ideal) > c.within:
 				t.Errorf("p(wrong) was %.4f, is %.4f, and %.4f if it had not been learnt", learnt, got, ideal)
 			case !c.exact && !(got < learnt):
 				t.Errorf("p(wrong) was %.4f, is %.4f", learnt, got)

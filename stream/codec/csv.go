@@ -10,8 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// csvCodec reads lines of comma-separated cells (RFC 4180), or of cells with semicolons or tabs between them:
-// the configuration names the columns. Empty cells beyond them, at the end of a line, are none. An empty cell is a missing one. The word null as a label
+// csvCodec reads lines of cells between commas (RFC 4180), semicolons or tabs: the
+// configuration names the columns. An empty cell is a missing one, and those behind the last
+// column do not count. The word null as a label
 // is no label, and ends one that is held, as null of JSON does. A first line that has the names of
 // the columns is left out.
 type csvCodec struct {
