@@ -317,6 +317,22 @@ func TestForestSkill(t *testing.T) {
 	}
 }
 
+// How far another forest must be ahead depends on what a forest gains.
+func TestOutdoneByLag(t *testing.T) {
+	for _, c := range []struct {
+		trust, lag float64
+		want       bool
+	}{{-0.1, 4.1, true}, {-0.1, 3.9, false}, {1.9, 7.9, false}, {1.9, 8.1, true}, {2.1, 25, false}} {
+		f := candidate{trust: c.trust, lag: c.lag, skill: 5, tested: true}
+		if got := f.outdone(DefaultTrust); got != c.want {
+			t.Errorf("trust %g, lag %g: %v, want %v", c.trust, c.lag, got, c.want)
+		}
+		if f.tested = false; f.outdone(DefaultTrust) {
+			t.Errorf("trust %g, lag %g: outdone without a test", c.trust, c.lag)
+		}
+	}
+}
+
 // A forest that knows one of four groups of samples by chance has skill, and is outdone by one that
 // knows all; without the other it is not, nor is one that is as good.
 func TestForestIsOutdone(t *testing.T) {

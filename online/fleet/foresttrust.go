@@ -19,7 +19,7 @@ type Labels struct {
 const (
 	minSkill  = 2 // from which on its answers go with own labels
 	allowance = 2 // by which the least trust is lower, see Receiver.least
-	maxLag    = 4 // beyond which another member's forest makes its skill doubtful
+	maxLag    = 4 // beyond which another member's forest makes its skill doubtful; twice as far, a small gain as well
 )
 
 // candidate is the forest of a member, and the result of its test by own labels.
@@ -65,11 +65,11 @@ func (c *candidate) misleads(least float64) bool {
 }
 
 // outdone reports whether the forest's skill is likely to be chance: it answers no better than the
-// frequencies of the classes, and another member's forest goes with own labels far better. Samples of a
-// class lie together, so that one random label decides the answer for many own labels: their standard
-// errors then are too small.
+// frequencies of the classes, and another member's forest goes with own labels far better, or hardly better
+// than these, and the other one goes with them twice as far. Samples of a class lie together, so that one
+// random label decides the answer for many own labels: their standard errors then are too small.
 func (c *candidate) outdone(least float64) bool {
-	return c != nil && c.tested && c.trust < least+allowance && c.lag > maxLag
+	return c != nil && c.tested && (c.trust < least+allowance && c.lag > maxLag || c.trust < least+2*allowance && c.lag > 2*maxLag)
 }
 
 // compareSkills sets the lags of the tested forests, by the labels whose classes are known to both.
