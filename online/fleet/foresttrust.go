@@ -19,7 +19,7 @@ type Labels struct {
 const (
 	minSkill  = 2 // from which on its answers go with own labels
 	allowance = 2 // by which the least trust is lower, see Receiver.least
-	maxLag    = 4 // beyond which another member's forest makes its skill doubtful; twice as far, a small gain as well
+	maxLag    = 4 // beyond which another member's forest makes its skill doubtful
 )
 
 // candidate is the forest of a member, and the result of its test by own labels.
@@ -64,10 +64,10 @@ func (c *candidate) misleads(least float64) bool {
 	return c != nil && c.tested && c.trust < least && c.skill < minSkill
 }
 
-// outdone reports whether the forest's skill is likely to be chance: it answers no better than the
-// frequencies of the classes, and another member's forest goes with own labels far better, or hardly better
-// than these, and the other one goes with them twice as far. Samples of a class lie together, so that one
-// random label decides the answer for many own labels: their standard errors then are too small.
+// outdone reports whether the forest's skill is likely to be chance: another member's forest goes with own
+// labels far better. It must be ahead by maxLag if this one answers no better than the frequencies of the
+// classes, and by twice as much if this one is hardly better than these. Samples of a class lie together, so
+// that one random label decides the answer for many own labels: their standard errors then are too small.
 func (c *candidate) outdone(least float64) bool {
 	return c != nil && c.tested && (c.trust < least+allowance && c.lag > maxLag || c.trust < least+2*allowance && c.lag > 2*maxLag)
 }

@@ -12,9 +12,8 @@ import (
 
 // csvCodec reads lines of cells between commas (RFC 4180), semicolons or tabs: the
 // configuration names the columns. An empty cell is a missing one, and those behind the last
-// column do not count. The word null as a label
-// is no label, and ends one that is held, as null of JSON does. A first line that has the names of
-// the columns is left out.
+// column do not count. The word null as a label is no label, and ends one that is held, as null
+// of JSON does. A first line that has the names of the columns is left out.
 type csvCodec struct {
 	*schema
 	columns []column
