@@ -286,6 +286,7 @@ func TestStateOfTheLastProcess(t *testing.T) {
 		startNode(t, b, newFakeJournal(), nil).ready(t).stop()
 		late := newProbe(t, b, "edge/n1/state")
 		eventually(t, "the retained state", func() bool { return len(late.on("#")) > 0 })
-		equal(t, "states", late.on("#"), []string{"offline"})
+		// A broker may keep a message, and then send it to a subscription that came in between as well.
+		equal(t, "states", slices.Compact(late.on("#")), []string{"offline"})
 	})
 }
