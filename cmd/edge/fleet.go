@@ -83,7 +83,7 @@ the common basis where fleet.basis is shared.`,
 			if kept {
 				return listKept(ctx, cmd, cfg, model, asJSON)
 			}
-			answer, err := broker.Ask(ctx, cfg, "fleet/"+model, nil)
+			answer, err := broker.Ask(ctx, cfg, "fleet/"+model, nil, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

@@ -51,7 +51,7 @@ The daemon proposes it with its next merge, within fleet.interval.`,
 			if err != nil {
 				return err
 			}
-			if _, err := broker.Ask(ctx, cfg, "fleet_rebase/"+model, data); err != nil {
+			if _, err := broker.Ask(ctx, cfg, "fleet_rebase/"+model, data, cmd.ErrOrStderr()); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s proposes a new basis with its next merge; edge fleet ls shows it\n", cfg.Node)

@@ -74,7 +74,7 @@ docs/guide/control.md lists the verbs and what they do:
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
 			defer cancel()
-			return broker.Request(ctx, cfg, what, json.RawMessage(data), cmd.OutOrStdout())
+			return broker.Request(ctx, cfg, what, json.RawMessage(data), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
 	flags.Add(cmd)

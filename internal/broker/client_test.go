@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"runtime"
@@ -86,7 +87,7 @@ func TestRefusedRequest(t *testing.T) {
 		{"freez/m", "", `unknown request "freez": there are checkpoint,`},
 		{"ping/m", "", "ping is for the node"},
 	} {
-		_, err := broker.Ask(t.Context(), &cfg, c.command, []byte(c.data))
+		_, err := broker.Ask(t.Context(), &cfg, c.command, []byte(c.data), io.Discard)
 		if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Usage || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: the error is %v, want %q", c.command, err, c.want)
 		}
@@ -115,11 +116,35 @@ func TestRequestOfANodeWithoutControl(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err = broker.Ask(t.Context(), &cfg, "ping", nil)
+	_, err = broker.Ask(t.Context(), &cfg, "ping", nil, io.Discard)
 	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "control.enabled") {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// A node that is offline is waited for, and the user is told at once.
+func TestRequestOfANodeThatIsOffline(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	b.Retain(t, "edge/n1/state", "offline")
+	cfg := config.Default()
+	cfg.MQTT, cfg.Node = brokertest.Config(b.URL()), "n1"
+	ctx, over := context.WithCancelCause(t.Context())
+	var told strings.Builder
+	_, err := broker.Ask(ctx, &cfg, "ping", nil, writerFunc(func(p []byte) (int, error) {
+		over(context.DeadlineExceeded)
+		return told.Write(p)
+	}))
+	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "node n1 is not online at "+b.URL()) {
+		t.Errorf("the error is %v", err)
+	}
+	if want := "node n1 is offline: waiting for its daemon to start\n"; told.String() != want {
+		t.Errorf("told %q, want %q", &told, want)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // A broker may drop a request that this user may not write, without a word: the error names that right, too. The time is over
 // once the client has acknowledged another's response, hence read what was sent before: that the broker has the request.
@@ -150,7 +175,7 @@ func TestRequestWithoutAnswer(t *testing.T) {
 			over(context.DeadlineExceeded)
 		}
 	}))
-	_, err := broker.Ask(ctx, &cfg, "ping", nil)
+	_, err := broker.Ask(ctx, &cfg, "ping", nil, io.Discard)
 	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "may this user write the node's request/#?") {
 		t.Errorf("the error is %v", err)
 	}

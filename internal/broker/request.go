@@ -17,9 +17,9 @@ import (
 )
 
 // Request sends a request to the node of cfg once the node is online, and prints
-// the response. It returns an error if the response is one.
-func Request(ctx context.Context, cfg *config.Config, command string, data json.RawMessage, out io.Writer) error {
-	response, err := Ask(ctx, cfg, command, data)
+// the response. It returns an error if the response is one. What it waits for goes to notes.
+func Request(ctx context.Context, cfg *config.Config, command string, data json.RawMessage, out, notes io.Writer) error {
+	response, err := Ask(ctx, cfg, command, data, notes)
 	if response != nil {
 		fmt.Fprintf(terminal.Writer{To: out}, "%s\n", response)
 	}
@@ -27,14 +27,15 @@ func Request(ctx context.Context, cfg *config.Config, command string, data json.
 }
 
 // Ask sends a request to the node of cfg once the node is online, and returns the
-// response, with an error if the response is one.
-func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawMessage) ([]byte, error) {
+// response, with an error if the response is one. It says on notes that it waits for a node
+// which is offline.
+func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawMessage, notes io.Writer) ([]byte, error) {
 	if err := stream.CheckRequest(command); err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}
 	prefix := cfg.MQTT.BaseTopic + "/" + cfg.Node + "/"
 	id := randomID() // of the client and of the transaction: no other client has it
-	responses, online, closed := make(chan []byte, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+	responses, online, offline, closed := make(chan []byte, 1), make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 	request := map[string]any{"transaction": id}
 	if len(data) > 0 {
 		request["data"] = data
@@ -52,6 +53,8 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 			offer(responses, m.Payload)
 		case m.Topic == prefix+"state" && string(m.Payload) == "online":
 			offer(online, struct{}{})
+		case m.Topic == prefix+"state" && string(m.Payload) == "offline":
+			offer(offline, struct{}{})
 		case m.Topic == prefix+"info" && gjson.GetBytes(m.Payload, "control").Type == gjson.False:
 			offer(closed, struct{}{})
 		}
@@ -67,10 +70,15 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 			return nil, exit.With(exit.Broker, fmt.Errorf("subscribe to %s: the broker refuses it", filter))
 		}
 	}
-	select {
-	case <-online: // the node receives requests
-	case <-ctx.Done():
-		return nil, unanswered(ctx, fmt.Errorf("node %s is not online at %s: is its daemon running, with this broker, and may this user read %sstate? edge top --broker URL finds the nodes", cfg.Node, strings.Join(cfg.MQTT.Servers, ", "), prefix))
+	for ready := false; !ready; {
+		select {
+		case <-online: // the node receives requests
+			ready = true
+		case <-offline:
+			fmt.Fprintf(notes, "node %s is offline: waiting for its daemon to start\n", cfg.Node)
+		case <-ctx.Done():
+			return nil, unanswered(ctx, fmt.Errorf("node %s is not online at %s: is its daemon running, with this broker, and may this user read %sstate? edge top --broker URL finds the nodes", cfg.Node, strings.Join(cfg.MQTT.Servers, ", "), prefix))
+		}
 	}
 	if err := client.Publish(ctx, prefix+"request/"+command, 1, false, payload); err != nil {
 		return nil, Failure(ctx, fmt.Errorf("publish the request: %w", err))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"reflect"
@@ -275,7 +276,7 @@ func (n *tortured) rebase(b *brokertest.Broker, how string) {
 	if !brokertest.Eventually(func() bool {
 		ctx, cancel := context.WithTimeout(n.t.Context(), 5*time.Second)
 		defer cancel()
-		_, err = broker.Ask(ctx, cfg, "fleet_rebase/waveform", []byte(`{"basis":"`+how+`"}`))
+		_, err = broker.Ask(ctx, cfg, "fleet_rebase/waveform", []byte(`{"basis":"`+how+`"}`), io.Discard)
 		return err == nil
 	}) {
 		n.t.Fatalf("%s takes no request for a basis: %v\n%s", n.name, err, n.Log())
