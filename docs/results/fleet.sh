@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Prints the runs behind the tables of docs/results/fleet.md, those of one device and of all nodes. It
-# takes about 40 minutes. DATA may name the folder with the data files, LAB a binary of edge-lab.
+# takes about 50 minutes. DATA may name the folder with the data files, LAB a binary of edge-lab.
+# noisy needs python3-sklearn.
 #
 #   docs/results/fleet.sh                    all tables
 #   docs/results/fleet.sh newcomer bad       these tables
@@ -11,12 +12,11 @@ trap 'rm -rf "$folder"' EXIT
 [ "$lab" ] || { lab=$folder/edge-lab; CGO_ENABLED=0 go build -trimpath -o "$lab" ./cmd/edge-lab; }
 drifting=(gas_drift_partial --shuffle 1 --shuffle-within 445,1244,1586,161,197,2300,294,470 --test-fraction 0)
 
-# of scores a data set.
-of() {
-	local set=$1
-	shift
-	printf '\n$ edge-lab fleet %s.csv.gz %s\n' "$set" "$*"
-	"$lab" fleet "$data/$set.csv.gz" "$@"
+# of scores a data set, and file a file.
+of() { file "$data/$1.csv.gz" "${@:2}"; }
+file() {
+	printf '\n$ edge-lab fleet %s\n' "${*/*\//}"
+	"$lab" fleet "$@"
 }
 
 # four scores four nodes on satellite and on pendigits.
@@ -47,9 +47,9 @@ rates() {
 			of electricity --first 6000 --test-fraction 0 --batch 1 $rate
 		}
 	done
-	for seeds in '--information 5' '--information 2.5' '--information 1.25' '--information 2.5 --basis shared'; do
+	for rate in '--information 5' '--information 2.5' '--information 1.25' '--information 2.5 --basis shared'; do
 		# shellcheck disable=SC2086
-		of "${drifting[@]}" --batch 1 --late --seeds 3 $seeds
+		of "${drifting[@]}" --batch 1 --late --seeds 3 $rate
 	done
 }
 
@@ -74,10 +74,9 @@ bad() {
 	of satellite --shuffle 1 --seeds 3 --bad labels
 	of satellite --shuffle 1 --seeds 3 --bad huge
 	of pendigits --shuffle 1 --seeds 2 --bad labels
-	for trust in -2 -inf; do
-		for set in satellite pendigits; do of $set --shuffle 1 --seeds 3 --first 2600 --nodes 5 --newcomer 400 --bad labels --trust $trust; done
-	done
 	for set in satellite pendigits; do
+		# shellcheck disable=SC2086
+		for bad in '' '--bad labels --json' '--bad labels --trust -inf'; do of $set --shuffle 1 --seeds 3 --first 2600 --nodes 5 --newcomer 400 $bad; done
 		for bad in 'labels' 'labels --boast 10' 'labels --boast 1000' 'next --boast 10' 'next --boast 100'; do
 			# shellcheck disable=SC2086
 			of $set --shuffle 1 --seeds 3 --first 1300 --test-fraction 0 --nodes 3 --newcomer 400 --bad $bad
@@ -102,5 +101,25 @@ devices() {
 	for set in rialto eeg_eye_state; do of $set --first 4000 --test-fraction 0 --differ --scale own; done
 }
 
-[ $# -gt 0 ] || set -- result rates newcomer classes bad basis devices
+# stretches scores the pieces of 4,000 rows of sets in their own order; the last one of a set may be shorter.
+stretches() {
+	for set in arem covertype_15k eeg_eye_state electricity hflights2011 insects_reoccurring_tail keystroke occupancy \
+		outdoor rialto room_occupancy wall_following weather wisdm_windows; do
+		gunzip -c "$data/$set.csv.gz" >"$folder/rows"
+		for piece in 0 1 2 3; do
+			sed -n "1p; $((4000 * piece + 2)),$((4000 * piece + 4001))p" "$folder/rows" >"$folder/${set}_$piece.csv"
+			[ "$(wc -l <"$folder/${set}_$piece.csv")" -le 1000 ] || file "$folder/${set}_$piece.csv" --test-fraction 0
+		done
+	done
+}
+
+noisy() {
+	docs/results/noisy.py "$folder"
+	for set in flipped_0 flipped_1 flipped_2 product sum; do
+		file "$folder/$set.csv" --shuffle 1 --seeds 2
+		file "$folder/$set.csv" --shuffle 1 --seeds 2 --bad labels
+	done
+}
+
+[ $# -gt 0 ] || set -- result rates newcomer classes bad basis devices stretches noisy
 for table in "$@"; do $table; done
